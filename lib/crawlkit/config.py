@@ -1,0 +1,345 @@
+"""The configuration: one pydantic model; a YAML file, then `--set a.b=c`, override its defaults.
+
+An unknown key is an error that names file, line and key and suggests the nearest known one.
+`docs/configuration.md` and `conf/default.yaml` are generated from this model (`python -m crawlkit.config`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import ipaddress
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from crawlkit import __version__
+
+PLACEHOLDER_INFO_URL = "https://example.invalid/crawler"
+
+
+class ConfigError(ValueError):
+    """The configuration is unusable; the message names source, line, key and the fix."""
+
+
+def _f(default: Any, text: str, **kw: Any) -> Any:
+    return Field(default, description=text, **kw)
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class Crawl(Section):
+    id: str = _f("crawl", "Name of the crawl; stands in every WARC file name.", pattern=r"^[A-Za-z0-9_-]{1,64}$")
+
+
+class Agent(Section):
+    name: str = _f("crawlkit", "Product token (RFC 9309 2.2.1): letters, _ and -; matched against robots.txt groups.", pattern=r"^[A-Za-z_-]{1,64}$")
+    version: str = _f(__version__, "Version in the User-Agent.", pattern=r"^[0-9A-Za-z.+-]{1,32}$")
+    info_url: str = _f(PLACEHOLDER_INFO_URL, "Page that explains the crawler and how to opt out. The placeholder is refused outside loopback.", pattern=r"^https?://[!-~]{1,500}$")
+    from_: str | None = Field(None, alias="from", description="Contact mail address, sent as From when set.", pattern=r"^[^\s@]{1,64}@[^\s@]{1,255}$")
+
+    @property
+    def user_agent(self) -> str:
+        """`Mozilla/5.0 (compatible; NAME/VERSION; +URL)` (RFC 9110 10.1.5)."""
+        return f"Mozilla/5.0 (compatible; {self.name}/{self.version}; +{self.info_url})"
+
+
+class Urls(Section):
+    remove_tracking: bool = _f(True, "Remove tracking parameters (utm_*, gclid, ...) from queries.")
+    remove_session: bool = _f(True, "Remove session parameters (PHPSESSID, ;jsessionid=, ...).")
+    extra_tracking: tuple[str, ...] = _f((), "Further tracking parameter names; a final * matches any ending.")
+    extra_session: tuple[str, ...] = _f((), "Further session parameter names.")
+
+
+class ScopeConfig(Section):
+    hosts: tuple[str, ...] = _f((), "Crawl only these host names (empty: any).")
+    domains: tuple[str, ...] = _f((), "Crawl only these domains and what is below them (empty: any).")
+    prefixes: tuple[str, ...] = _f((), "Crawl only URLs below these prefixes (empty: any).")
+    exclude_patterns: tuple[str, ...] = _f((), "Regular expressions (linear-time subset); a URL in which one is found is refused.")
+    max_depth: int = _f(15, "Links from a seed at most.", ge=0, le=1000)
+    max_url_bytes: int = _f(2048, "Longest canonical URL.", ge=64, le=65536)
+    max_repeated_segments: int = _f(3, "A path in which one segment occurs more often is refused.", ge=1)
+    min_year: int = _f(1990, "Calendar paths before this year are refused.")
+    max_years_ahead: int = _f(2, "Calendar paths further in the future are refused.")
+
+
+class Frontier(Section):
+    buckets: int = _f(8, "Number of host buckets N, a power of two; about a million URLs each.", ge=1, le=65536)
+    buckets_per_round: int = _f(64, "At most M buckets in a round, the most due first.", ge=1)
+    explore: float = _f(0.2, "Share of a round that explores low-scored URLs.", ge=0, le=1)
+    hot_hosts: tuple[str, ...] = _f((), "Registered domains that get a task of their own.")
+    hot_share: float = _f(0.25, "A domain with more than this share of a round's rows gets a task of its own.", gt=0, le=1)
+
+    @field_validator("buckets")
+    @classmethod
+    def _power_of_two(cls, v: int) -> int:
+        if v & (v - 1):
+            raise ValueError("must be a power of two (1, 2, 4, 8, ...)")
+        return v
+
+
+class Round(Section):
+    minutes: float = _f(30.0, "Time budget of the fetch stage; what does not fit is deferred.", gt=0)
+    max_urls: int = _f(100_000, "Most URLs of one round.", ge=1)
+    urls_per_host: int = _f(1000, "Most URLs of one host in one round; 0 selects none.", ge=0)
+
+
+class Fetch(Section):
+    slots: int = _f(2, "Fetch tasks of a round; as many as can run at once.", ge=1, le=10_000)
+    in_flight: int = _f(200, "Requests in flight in one task, one a host.", ge=1, le=2000)
+    timeout_s: float = _f(30.0, "Total deadline of one request.", gt=0)
+    connect_timeout_s: float = _f(10.0, "Deadline to connect, TLS included.", gt=0)
+    min_bytes_per_s: int = _f(100, "A body slower than this over 10 s is cut; 0 never cuts.", ge=0)
+    max_body_bytes: int = _f(10 * 1024 * 1024, "A longer body is cut, kept and marked (WARC-Truncated: length).", ge=1024)
+    max_redirects: int = _f(10, "Longest chain of page redirects (each hop is a later fetch).", ge=0, le=50)
+    allow_private: tuple[str, ...] = _f((), "Networks (CIDR) that the address guard lets through although they are not public.")
+    ports: tuple[int, ...] = _f((80, 443), "Ports that may be connected to.")
+    connect_to: dict[str, str] = _f({}, "Host name or *.suffix -> address:port to connect to instead of a look-up (the guard still applies to the address).")
+    content_types: tuple[str, ...] = _f(
+        ("text/", "application/xhtml+xml", "application/xml", "application/json", "application/pdf", "application/rss+xml", "application/atom+xml", "application/ld+json", "application/feed+json"),
+        "Body read only if Content-Type starts with one of these or is missing; empty: any.")
+    engine: Literal["native", "requests"] = _f("native", "native: the asyncio engine; requests: the reference engine.")
+
+    @field_validator("allow_private")
+    @classmethod
+    def _cidr(cls, v: tuple[str, ...]) -> tuple[str, ...]:
+        for net in v:
+            ipaddress.ip_network(net)
+        return v
+
+
+class Politeness(Section):
+    delay_s: float = _f(1.0, "Gap between two requests to one host (end of an answer to the next start).", ge=0)
+    domain_delay_s: float = _f(0.5, "Floor of the gap within a registered domain.", ge=0)
+    ip_delay_s: float = _f(0.5, "Floor of the gap to one address within a task.", ge=0)
+    slow_ms: int = _f(2000, "An answer slower than this lengthens the delay (x1.5, up to max_delay_s).", ge=1)
+    quick_ms: int = _f(500, "An answer quicker than this shortens it (x0.8, down to its floor).", ge=0)
+    max_delay_s: float = _f(30.0, "Ceiling of the adaptive delay.", gt=0)
+    max_backoff_s: float = _f(60.0, "Ceiling of the delay after 429 and 503.", gt=0)
+    max_retry_after_s: float = _f(86_400.0, "Retry-After is obeyed up to this.", gt=0)
+    crawl_delay_ceiling_s: float = _f(300.0, "A robots Crawl-delay above this: the host waits this long between requests at least and gets fewer URLs.", gt=0)
+    host_day_quota: int = _f(100_000, "Pages of one host a day.", ge=0)
+
+
+class Retry(Section):
+    delays_s: tuple[float, ...] = _f((30.0, 120.0, 300.0), "Waits before the retries after connection errors, timeouts, 408 and 5xx.")
+    forbidden_s: float = _f(7 * 86_400.0, "A 403 is not tried again for this long.", gt=0)
+
+
+class Breaker(Section):
+    slow_error_share: float = _f(0.2, "Error share in a rolling hour that puts a host in the slow lane.", gt=0, le=1)
+    slow_min_requests: int = _f(10, "Requests in that hour before the share counts.", ge=1)
+    slow_lane_s: float = _f(3600.0, "Time in the slow lane.", gt=0)
+    server_errors: int = _f(5, "Server errors in 24 h that take a host down.", ge=1)
+    down_s: float = _f(3600.0, "First time down; doubles each time.", gt=0)
+    max_down_s: float = _f(86_400.0, "Longest time down.", gt=0)
+    blocked_run: int = _f(10, "403/429 answers in a row that mark a host as blocked.", ge=2)
+
+
+class Robots(Section):
+    ttl_s: float = _f(86_400.0, "A copy of robots.txt is used this long (RFC 9309 2.4).", gt=0)
+    on_429: Literal["defer", "allow"] = _f("defer", "429 for robots.txt: defer the host (default) or treat as other 4xx.")
+    max_bytes: int = _f(512_000, "Bytes of robots.txt that are parsed (RFC 9309 2.5: at least 500 KiB).", ge=512_000)
+    max_redirects: int = _f(5, "Redirect hops followed for robots.txt.", ge=5, le=20)
+
+
+class Lease(Section):
+    ttl_s: float = _f(60.0, "Slot lease and commit lock: expiry.", gt=0)
+    renew_s: float = _f(10.0, "Renewal interval.", gt=0)
+    margin_s: float = _f(5.0, "Safety margin around an expiry.", ge=0)
+
+
+class Warc(Section):
+    roll_bytes: int = _f(128 * 1024 * 1024, "A WARC file is closed at this size ...", ge=1024)
+    roll_s: float = _f(60.0, "... or this age, so that little is fetched again after a crash.", gt=0)
+    pack_bytes: int = _f(1024 * 1024 * 1024, "maintain packs small files to about this size.", ge=1024)
+
+
+class Dedup(Section):
+    hamming: int = _f(3, "SimHash distance of near-duplicates (with verified Jaccard >= 0.5).", ge=0, le=10)
+    jaccard: float = _f(0.8, "Verified Jaccard of near-duplicates found by MinHash.", gt=0, le=1)
+    max_block: int = _f(1000, "Pages of one candidate block compared pair by pair; the rest is compared with the block's first pages and reported.", ge=2)
+
+
+class Parse(Section):
+    outlinks_low_quality: int = _f(200, "Outlinks kept of a page of a low-quality host.", ge=0)
+    outlinks: int = _f(5000, "Outlinks kept of any page.", ge=0)
+    page_timeout_s: float = _f(20.0, "A page that takes longer to parse is a reject.", gt=0)
+
+
+class Schedule(Section):
+    changed_factor: float = _f(0.5, "Interval x this after a change.", gt=0, le=1)
+    unchanged_factor: float = _f(1.5, "Interval x this after no change.", ge=1)
+    initial_s: tuple[float, float, float, float] = _f((86_400.0, 7 * 86_400.0, 30 * 86_400.0, 90 * 86_400.0), "Starting interval by priority class 0..3, clamped to the host class.")
+    news_s: tuple[float, float] = _f((600.0, 6 * 3600.0), "Floor and ceiling for news hosts.")
+    generic_s: tuple[float, float] = _f((86_400.0, 30 * 86_400.0), "Floor and ceiling for generic hosts.")
+    dormant_s: tuple[float, float] = _f((30 * 86_400.0, 90 * 86_400.0), "Floor and ceiling for dormant hosts.")
+    news_hosts: tuple[str, ...] = _f((), "Hosts of class news.")
+    dormant_hosts: tuple[str, ...] = _f((), "Hosts of class dormant.")
+
+
+class Maintain(Section):
+    dead_days: float = _f(30.0, "Dead URLs leave the active set after this many days (their keys stay known).", ge=0)
+    vacuum_hours: float = _f(168.0, "Table files no longer referenced are removed after this many hours.", ge=0)
+    orphan_hours: float = _f(24.0, "WARC files that no capture names are removed after this many hours.", ge=0)
+
+
+class SparkConfig(Section):
+    master: str = _f("local[2,4]", "Spark master; local[N,F]: plain local[N] never retries a task.")
+    driver_memory: str = _f("2g", "Heap of the driver.", pattern=r"^[0-9]+[mg]$")
+    shuffle_partitions: int = _f(2, "Partitions of joins.", ge=1)
+    extra: dict[str, str] = _f({}, "Further Spark properties.")
+
+
+class Storage(Section):
+    tables: str = _f("tables", "Folder or URI of the Delta tables, below --data if relative.")
+    warc: str = _f("warc", "Folder or URI of the WARC files, below --data if relative.")
+
+
+class Config(Section):
+    """The whole configuration."""
+
+    crawl: Crawl = Crawl()
+    agent: Agent = Agent()
+    urls: Urls = Urls()
+    scope: ScopeConfig = ScopeConfig()
+    frontier: Frontier = Frontier()
+    round: Round = Round()
+    fetch: Fetch = Fetch()
+    politeness: Politeness = Politeness()
+    retry: Retry = Retry()
+    breaker: Breaker = Breaker()
+    robots: Robots = Robots()
+    lease: Lease = Lease()
+    warc: Warc = Warc()
+    parse: Parse = Parse()
+    dedup: Dedup = Dedup()
+    schedule: Schedule = Schedule()
+    maintain: Maintain = Maintain()
+    spark: SparkConfig = SparkConfig()
+    storage: Storage = Storage()
+
+    @model_validator(mode="after")
+    def _lease_covers_a_request(self) -> "Config":
+        need = self.fetch.timeout_s + 2 * self.lease.renew_s + 2 * self.lease.margin_s
+        if self.lease.ttl_s < need:
+            raise ValueError(f"lease.ttl_s is {self.lease.ttl_s:g} but must be at least fetch.timeout_s + 2 x lease.renew_s + 2 x lease.margin_s = {need:g}")
+        return self
+
+    def digest(self) -> str:
+        """SHA-256 (hex, 16 digits) of the configuration, stored with each round."""
+        return hashlib.sha256(json.dumps(self.model_dump(by_alias=True), sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+Yaml = Annotated[dict[str, Any], "parsed YAML mapping"]
+
+
+def _known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for name, info in model.model_fields.items():
+        key = f"{prefix}{info.alias or name}"
+        sub = info.annotation
+        if isinstance(sub, type) and issubclass(sub, BaseModel):
+            keys += [key, *_known_keys(sub, key + ".")]
+        else:
+            keys.append(key)
+    return keys
+
+
+def _line_of(text: str, path: tuple[Any, ...]) -> int | None:
+    """Line (1-based) of a key path in YAML text, by the YAML node positions."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError:
+        return None
+    line = None
+    for part in path:
+        if not isinstance(node, yaml.MappingNode):
+            break
+        for key, value in node.value:
+            if key.value == str(part):
+                line, node = key.start_mark.line + 1, value
+                break
+        else:
+            break
+    return line
+
+
+def _explain(err: ValidationError, source: str, text: str) -> str:
+    known = _known_keys()
+    out = []
+    for e in err.errors():
+        path = tuple(p for p in e["loc"])
+        key = ".".join(str(p) for p in path)
+        line = _line_of(text, path)
+        where = f"{source}:{line}" if line else source
+        if e["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(key, known, 1, 0.5) or [k for k in known if k.split(".")[-1] == str(path[-1])]
+            hint = f"; did you mean {near[0]}?" if near else "; see docs/configuration.md for every key"
+            out.append(f"{where}: unknown key {key}{hint}")
+        else:
+            msg = e["msg"].removeprefix("Value error, ")
+            got = f" (got {e['input']!r:.80})" if key and not isinstance(e["input"], dict) else ""
+            out.append(f"{where}: {key + ': ' if key else ''}{msg}{got}")
+    return "\n".join(out)
+
+
+def _assign(tree: dict[str, Any], dotted: str) -> None:
+    key, sep, raw = dotted.partition("=")
+    if not sep or not re.fullmatch(r"[A-Za-z_][\w]*(\.[A-Za-z_][\w]*)+", key):
+        raise ConfigError(f"--set {dotted}: expected section.key=value, for example --set round.max_urls=500")
+    try:
+        value = yaml.safe_load(raw) if raw else ""
+    except yaml.YAMLError as e:
+        raise ConfigError(f"--set {dotted}: the value is not YAML: {e}") from None
+    *parents, last = key.split(".")
+    for p in parents:
+        tree = tree.setdefault(p, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"--set {dotted}: {p} is not a section")
+    tree[last] = value
+
+
+def parse_config(text: str, source: str = "configuration", sets: tuple[str, ...] = ()) -> Config:
+    """Configuration from YAML text and `--set` assignments. Raises ConfigError."""
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        where = f"{source}:{mark.line + 1}" if mark else source
+        raise ConfigError(f"{where}: not plain YAML: {getattr(e, 'problem', None) or e}") from None
+    except RecursionError:
+        raise ConfigError(f"{source}: nested too deeply") from None
+    if tree is None:
+        tree = {}
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{source}:1: expected a mapping of sections, got {type(tree).__name__}")
+    for s in sets:
+        _assign(tree, s)
+    try:
+        return Config.model_validate(tree)
+    except ValidationError as e:
+        raise ConfigError(_explain(e, source, text)) from None
+
+
+def load_config(path: str | Path | None, sets: tuple[str, ...] = ()) -> Config:
+    """Configuration from a file (None: the defaults) and `--set` assignments. Raises ConfigError."""
+    if path is None:
+        return parse_config("", "--set" if sets else "defaults", sets)
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as e:
+        raise ConfigError(f"{path}: cannot be read: {e.strerror}") from None
+    if len(raw) > 1_000_000:
+        raise ConfigError(f"{path}: larger than 1 MB; not a configuration")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise ConfigError(f"{path}: not UTF-8 at byte {e.start}") from None
+    return parse_config(text, str(path), sets)

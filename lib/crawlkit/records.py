@@ -1,0 +1,138 @@
+"""The values that cross a seam: rows of the fetch list, answers, captures, robots copies.
+
+Times are Unix seconds (float, UTC) in Python values and TIMESTAMP in tables. Sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class FetchItem:
+    """One row of the fetch list as a slot sees it: one planned request.
+
+    kind: page, robots, sitemap, feed, render or probe. There is one `robots` row for each origin of the
+    slot, ranked first; it carries the stored copy of robots.txt (if any) and the host's state.
+    """
+
+    round_id: str
+    url_key: bytes  # 16 bytes
+    url: str  # canonical
+    host: str  # lower case, without the port: the unit of politeness
+    domain: str  # registered domain: the unit of sharding
+    slot: int
+    rank: int  # order inside the slot
+    kind: str = "page"
+    not_before: float | None = None
+    # validators and digest of the stored copy (pages)
+    etag: str | None = None
+    last_modified: str | None = None
+    prev_payload_digest: str | None = None  # "sha1:BASE32"
+    prev_capture_id: str | None = None
+    prev_fetched_at: float | None = None  # WARC-Date of the stored copy
+    # robots rows only
+    robots_status: int | None = None  # None: never fetched
+    robots_body: bytes | None = None
+    robots_fetched_at: float | None = None
+    robots_expires_at: float | None = None
+    host_state: str | None = None  # JSON of rules.politeness.HostState
+
+
+@dataclass(slots=True)
+class FetchRequest:
+    """One request to be sent: everything that the engine needs and nothing about when."""
+
+    url: str
+    headers: list[tuple[str, str]]  # in the order sent, Host included
+    method: str = "GET"
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came back. `error` is set (a Reason) when no usable answer came; then status is None.
+
+    `header_bytes` are the bytes received from the status line to the empty line, as they were.
+    `body` is the payload with the transfer coding removed and the content coding kept.
+    """
+
+    url: str
+    status: int | None = None
+    reason_phrase: str = ""
+    http_version: str = ""
+    headers: list[tuple[str, str]] = field(default_factory=list)  # Latin-1 text, in order, names as received
+    header_bytes: bytes = b""
+    request_bytes: bytes = b""
+    body: bytes = b""
+    truncated: str | None = None  # length, time, disconnect (WARC-Truncated)
+    transfer_decoded: bool = False  # a Transfer-Encoding was removed from the payload
+    ip: str | None = None
+    error: str | None = None
+    error_detail: str = ""
+    wall_start: float = 0.0  # Unix s, before the connection is opened
+    wall_end: float = 0.0  # Unix s, after the last byte
+    mono_start: float = 0.0
+    mono_end: float = 0.0
+    connect_ms: int | None = None
+    first_byte_ms: int | None = None
+    bad_header_lines: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def header(self, name: str) -> str | None:
+        """First value of a header, case-insensitive."""
+        low = name.lower()
+        return next((v for k, v in self.headers if k.lower() == low), None)
+
+
+@dataclass(slots=True)
+class Capture:
+    """One outcome or one stored record: a row of `captures` (see tables.py for the column comments)."""
+
+    capture_id: str  # deterministic: "{round_id}-{slot}-{attempt}-{n}"
+    round_id: str
+    url_key: bytes
+    url: str
+    kind: str
+    host: str
+    slot: int
+    attempt: int
+    seq: int  # order of writing inside the attempt
+    outcome: str
+    reason: str | None = None
+    detail: str | None = None
+    status: int | None = None
+    started: float | None = None
+    ended: float | None = None
+    ip: str | None = None
+    content_type: str | None = None
+    body_bytes: int | None = None  # stored payload
+    truncated: str | None = None
+    redirect_to: str | None = None  # canonical target
+    payload_digest: str | None = None  # "sha1:BASE32"
+    warc_filename: str | None = None
+    warc_record_offset: int | None = None
+    warc_record_length: int | None = None
+    warc_record_id: str | None = None
+    record_type: str | None = None  # response, revisit
+    revisit_of: str | None = None  # capture_id of the first copy
+    etag: str | None = None
+    last_modified: str | None = None
+    cache_control: str | None = None
+    delay_ms: int | None = None  # delay in force before this request
+    robots_line: str | None = None  # the matching line, when a rule decided
+    is_outcome: bool = True  # False: a stored record beside the outcome (robots hop)
+
+
+@dataclass(slots=True)
+class RobotsCopy:
+    """One version of a robots.txt as fetched: a row of `robots`."""
+
+    origin: str  # scheme://host[:port]
+    host: str
+    fetched_at: float
+    status: int | None  # final status; None: unreachable
+    error: str | None
+    final_url: str
+    body: bytes
+    expires_at: float
+    capture_id: str | None = None
