@@ -54,7 +54,13 @@ class Urls(Section):
     remove_tracking: bool = _f(True, "Remove tracking parameters (utm_*, gclid, ...) from queries.")
     remove_session: bool = _f(True, "Remove session parameters (PHPSESSID, ;jsessionid=, ...).")
     extra_tracking: tuple[str, ...] = _f((), "Further tracking parameter names; a final * matches any ending.")
-    extra_session: tuple[str, ...] = _f((), "Further session parameter names.")
+    extra_session: tuple[str, ...] = _f((), "Further session parameter names; a final * matches any ending.")
+    host_params: dict[str, tuple[str, ...]] = _f({}, "Host -> parameters that do not choose a page there and are removed.")
+    collapse_repeats: bool = _f(False, "Keep equal name=value pairs of a query once.")
+    keep_route_fragments: tuple[str, ...] = _f((), "Hosts whose fragments #/... and #!... are part of the URL.")
+    fold_www: bool = _f(False, "Drop a leading www. of the host; merges distinct sites where the two differ.")
+    fold_index: bool = _f(False, "Drop index.html, default.aspx and the like at the end of a path.")
+    fold_slash: bool = _f(False, "Drop slashes at the end of a path.")
 
 
 class ScopeConfig(Section):
@@ -99,14 +105,17 @@ class Fetch(Section):
     max_body_bytes: int = _f(10 * 1024 * 1024, "A longer body is cut, kept and marked (WARC-Truncated: length).", ge=1024)
     max_redirects: int = _f(10, "Longest chain of page redirects (each hop is a later fetch).", ge=0, le=50)
     allow_private: tuple[str, ...] = _f((), "Networks (CIDR) that the address guard lets through although they are not public.")
+    deny: tuple[str, ...] = _f((), "Networks (CIDR) never connected to; comes before allow_private.")
     ports: tuple[int, ...] = _f((80, 443), "Ports that may be connected to.")
     connect_to: dict[str, str] = _f({}, "Host name or *.suffix -> address:port to connect to instead of a look-up (the guard still applies to the address).")
+    resolvers: tuple[str, ...] = _f((), "Name servers, address or address:port, used in this order while they answer; empty: the system's.")
+    unverified_tls_hosts: tuple[str, ...] = _f((), "Host names whose certificate is not verified; their pages are flagged.")
     content_types: tuple[str, ...] = _f(
         ("text/", "application/xhtml+xml", "application/xml", "application/json", "application/pdf", "application/rss+xml", "application/atom+xml", "application/ld+json", "application/feed+json"),
         "Body read only if Content-Type starts with one of these or is missing; empty: any.")
     engine: Literal["native", "requests"] = _f("native", "native: the asyncio engine; requests: the reference engine.")
 
-    @field_validator("allow_private")
+    @field_validator("allow_private", "deny")
     @classmethod
     def _cidr(cls, v: tuple[str, ...]) -> tuple[str, ...]:
         for net in v:

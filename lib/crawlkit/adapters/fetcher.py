@@ -1,0 +1,366 @@
+"""The fetch engine: one per slot process, asyncio, HTTP/1.1 over checked addresses (REQUIREMENTS E1, E2, E5).
+
+`Engine.fetch` never raises for anything that the other side does. A deadline counts only time in which our
+thread could listen: a ticker measures how late the loop runs, and that stall is taken off every clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Sequence
+from ssl import SSLContext
+
+from crawlkit.adapters.dns import make_resolver
+from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves, parse_place
+from crawlkit.adapters.tls import connect_reason, default_context, unverified_context
+from crawlkit.config import Agent, Fetch
+from crawlkit.outcomes import Reason, Refused
+from crawlkit.records import Answer, FetchRequest
+from crawlkit.rules.conditional import conditional_headers
+from crawlkit.rules.http1 import ResponseReader
+
+TICK_S = 0.05
+RATE_WINDOW_S = 10.0
+IDLE_S = 15.0
+MAX_TRIES = 3  # addresses of one host
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5"
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+
+
+def request_headers(agent: Agent, url: str, etag: str | None = None, last_modified: str | None = None, *, accept: str = ACCEPT) -> list[tuple[str, str]]:
+    """Header fields of a request in the order sent (RFC 9110 7.2, 10.1.5, 13.1). Raises Refused for an unusable URL."""
+    headers = [("Host", parse_place(url).host_header), ("User-Agent", agent.user_agent), ("Accept", accept), ("Accept-Encoding", ACCEPT_ENCODING)]
+    if agent.from_:
+        headers.append(("From", agent.from_))
+    return headers + conditional_headers(etag, last_modified)
+
+
+def request_bytes(request: FetchRequest, place: Place) -> bytes:
+    """The request as sent (RFC 9112 3.2.1). A field with a line break or NUL is left out: it could smuggle others."""
+    lines = [f"{request.method} {place.target} HTTP/1.1\r\n"]
+    lines += [f"{name}: {value}\r\n" for name, value in request.headers if not any(c in name + value for c in "\r\n\0")]
+    return "".join([*lines, "\r\n"]).encode("latin-1", "ignore")
+
+
+def type_refused(content_type: str | None, allowed: Sequence[str]) -> bool:
+    """Is this Content-Type outside the allowed beginnings? A missing one is not, nor is anything if none are given."""
+    return bool(allowed and content_type and content_type.strip()) and not content_type.strip().lower().startswith(tuple(allowed))
+
+
+class _Exchange:
+    """One request under way: its clocks (effective seconds, see Engine) and what to do when they run out."""
+
+    __slots__ = ("deadline", "connect_deadline", "cancel", "connection", "reader", "expired", "grace", "window_at", "window_bytes")
+
+    def __init__(self, deadline: float, connect_deadline: float) -> None:
+        self.deadline, self.connect_deadline = deadline, min(connect_deadline, deadline)
+        self.cancel: Callable[[], object] | None = None  # ends the connecting task
+        self.connection: _Connection | None = None
+        self.reader: ResponseReader | None = None
+        self.expired: Reason | None = None
+        self.grace: int | None = None
+        self.window_at: float | None = None
+        self.window_bytes = 0
+
+    def check(self, now: float, min_rate: int) -> None:
+        seen = self.reader.received if self.reader else 0
+        if now >= (self.deadline if self.reader else self.connect_deadline):
+            if self.grace is None:  # one more turn of the loop: what has arrived meanwhile still counts
+                self.grace = seen
+            elif not self._ending_well(seen):
+                self._expire(seen)
+        elif min_rate and self.reader and self.reader.head_done:
+            if self.window_at is None:
+                self.window_at, self.window_bytes = now, seen
+            elif now - self.window_at >= RATE_WINDOW_S:
+                if seen - self.window_bytes < min_rate * RATE_WINDOW_S:
+                    self.reader.notes.append("slow_body")
+                    return self._expire(seen)
+                self.window_at, self.window_bytes = now, seen
+
+    def _ending_well(self, seen: int) -> bool:
+        return bool(self.reader and self.reader.done)
+
+    def _expire(self, seen: int) -> None:
+        if self.reader is None:
+            self.expired = Reason.CONNECT_TIMEOUT if self.connect_deadline < self.deadline else Reason.TIMEOUT
+            if self.cancel:
+                self.cancel()
+        elif self.reader.head_done:
+            self.reader.cut("time")
+            self.connection.finish()
+        else:
+            self.expired = Reason.READ_STALLED if seen else Reason.TIMEOUT
+            self.connection.finish()
+
+
+class _Connection(asyncio.BufferedProtocol):
+    """One transport; reads into the engine's one buffer and feeds the reader of the exchange under way."""
+
+    __slots__ = ("_buffer", "transport", "ip", "reader", "refuses", "waiter", "first_byte", "idle_since", "lost", "used", "notes")
+
+    def __init__(self, buffer: memoryview) -> None:
+        self._buffer = buffer
+        self.transport: asyncio.Transport | None = None
+        self.ip = ""
+        self.reader: ResponseReader | None = None
+        self.refuses: Callable[[ResponseReader], bool] | None = None
+        self.waiter: asyncio.Future[None] | None = None
+        self.first_byte: float | None = None
+        self.idle_since = 0.0
+        self.lost: BaseException | None | bool = False
+        self.used = False
+        self.notes: list[str] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        reader = self.reader
+        if reader is None:  # bytes that nobody asked for
+            self.abort()
+            return
+        if self.first_byte is None:
+            self.first_byte = time.monotonic()
+        reader.feed(bytes(self._buffer[:nbytes]))
+        if self.refuses is not None and reader.head_done:
+            if self.refuses(reader):
+                self.finish()
+            self.refuses = None
+        if reader.done:
+            self.finish()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc or True
+        if self.reader is not None:
+            self.reader.eof()
+            self.finish()
+
+    def exchange(self, data: bytes, reader: ResponseReader, refuses: Callable[[ResponseReader], bool] | None) -> asyncio.Future[None]:
+        """Sends a request; the future is done when the reader is, or when the engine gives up."""
+        self.reader, self.refuses, self.first_byte = reader, refuses, None
+        self.waiter = asyncio.get_running_loop().create_future()
+        if self.lost:
+            self.connection_lost(None)
+        else:
+            self.transport.write(data)
+        return self.waiter
+
+    def finish(self) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    @property
+    def open(self) -> bool:
+        return not self.lost and not self.transport.is_closing()
+
+
+class Engine:
+    """Sends requests; at most one connection a host stays open between them.
+
+    Args:
+        fetch: limits, deadlines, guard settings.
+        resolver: names to addresses (default: adapters.dns.make_resolver).
+        tls: context that verifies certificates (default: the system's trust store, loaded once a process).
+        monotonic, wall: clocks, seconds.
+    """
+
+    def __init__(self, fetch: Fetch, resolver: Resolves | None = None, *, tls: SSLContext | None = None, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
+        self._fetch = fetch
+        self.resolver = resolver or make_resolver(fetch.resolvers)
+        self._guard = Guard(fetch, self.resolver)
+        self._tls = tls
+        self._unverified = frozenset(h.lower() for h in fetch.unverified_tls_hosts)
+        self._monotonic, self._wall = monotonic, wall
+        self._buffer = memoryview(bytearray(256 * 1024))
+        self._idle: dict[tuple[str, str, int], _Connection] = {}
+        self._exchanges: set[_Exchange] = set()
+        self._stall_s = 0.0  # time in which the loop could not listen
+        self._tick_due = 0.0
+        self._ticker: asyncio.TimerHandle | None = None
+
+    async def fetch(self, request: FetchRequest, *, deadline_s: float | None = None, content_types: Sequence[str] | None = None, max_body_bytes: int | None = None) -> Answer:
+        """Sends one request and reads its answer; redirects are the caller's.
+
+        Args:
+            deadline_s: total time, look-up and connection included (default config.Fetch.timeout_s).
+            content_types: beginnings of the media types whose 2xx bodies are read; () any, None config.Fetch's.
+            max_body_bytes: longer bodies are cut (default config.Fetch's).
+        """
+        answer = Answer(request.url, wall_start=self._wall(), mono_start=self._monotonic())
+        exchange: _Exchange | None = None
+        try:
+            place = self._guard.parse(request.url)
+            answer.url, answer.request_bytes = place.url, request_bytes(request, place)
+            self._start_ticker()
+            now = self._effective()
+            exchange = _Exchange(now + (deadline_s or self._fetch.timeout_s), now + self._fetch.connect_timeout_s)
+            self._exchanges.add(exchange)
+            allowed = self._fetch.content_types if content_types is None else content_types
+            await self._attempt(request, place, exchange, answer, allowed, max_body_bytes or self._fetch.max_body_bytes)
+        except Refused as refusal:
+            answer.error, answer.error_detail = refusal.reason, refusal.detail
+            if refusal.reason is Reason.URL_INVALID or not answer.request_bytes:
+                answer.url = _without_credentials(request.url)
+        finally:
+            self._exchanges.discard(exchange)
+            answer.wall_end, answer.mono_end = self._wall(), self._monotonic()
+        return answer
+
+    async def close(self) -> None:
+        """Closes idle connections and stops the ticker; requests under way end as disconnected."""
+        for connection in [*self._idle.values(), *(e.connection for e in self._exchanges if e.connection)]:
+            connection.abort()
+        self._idle.clear()
+        if self._ticker is not None:
+            self._ticker.cancel()
+            self._ticker = None
+        await asyncio.sleep(0)
+
+    # -- one request
+
+    async def _attempt(self, request: FetchRequest, place: Place, exchange: _Exchange, answer: Answer, allowed: Sequence[str], max_body: int) -> None:
+        key = (place.scheme, place.host, place.port)
+        connection = self._idle.pop(key, None)
+        if connection is None or not connection.open:
+            connection = await self._connect(place, exchange, answer)
+        while True:
+            refused: list[str] = []
+
+            def refuses(reader: ResponseReader) -> bool:
+                kind = reader.header("content-type")
+                if reader.status // 100 == 2 and type_refused(kind, allowed):
+                    refused.append(kind[:200])
+                return bool(refused)
+
+            reader = exchange.reader = ResponseReader(request.method, max_body)
+            exchange.connection, reused, connection.used = connection, connection.used, True
+            answer.ip = connection.ip
+            try:
+                await connection.exchange(answer.request_bytes, reader, refuses if allowed else None)
+            finally:
+                connection.reader = connection.waiter = None
+                if not (reader.done and reader.keep_alive and self._park(key, connection)):
+                    connection.abort()
+            if not (reused and reader.error is Reason.DISCONNECTED and not reader.received):
+                break
+            exchange.reader = exchange.connection = None  # closed while idle (RFC 9112 9.3.1): never processed, so sent again
+            connection = await self._connect(place, exchange, answer)
+        self._conclude(answer, reader, exchange, connection, refused)
+
+    def _conclude(self, answer: Answer, reader: ResponseReader, exchange: _Exchange, connection: _Connection, refused: list[str]) -> None:
+        reader.fill(answer)
+        answer.notes += connection.notes
+        if connection.first_byte is not None:
+            answer.first_byte_ms = round((connection.first_byte - answer.mono_start) * 1000)
+        if exchange.expired:
+            answer.error, answer.error_detail = exchange.expired, f"{reader.received} bytes came"
+        elif refused:
+            answer.error, answer.error_detail = Reason.CONTENT_TYPE, refused[0]
+            answer.headers, answer.header_bytes = reader.headers, reader.header_bytes
+            answer.body, answer.truncated = b"", None
+        if answer.error:
+            answer.status = None
+
+    def _park(self, key: tuple[str, str, int], connection: _Connection) -> bool:
+        if not connection.open or key in self._idle:
+            return False
+        if len(self._idle) >= self._fetch.in_flight:
+            self._idle.pop(next(iter(self._idle))).abort()
+        connection.idle_since = self._monotonic()
+        self._idle[key] = connection
+        return True
+
+    # -- connecting
+
+    async def _connect(self, place: Place, exchange: _Exchange, answer: Answer) -> _Connection:
+        """A new connection to a checked address. Raises Refused."""
+        task = asyncio.get_running_loop().create_task(self._open(place, exchange))
+        exchange.cancel = task.cancel
+        try:
+            connection = await task
+        except asyncio.CancelledError:
+            if exchange.expired is None:
+                raise
+            raise Refused(exchange.expired, "before the connection stood") from None
+        answer.connect_ms = round((self._monotonic() - answer.mono_start) * 1000)
+        return connection
+
+    async def _open(self, place: Place, exchange: _Exchange) -> _Connection:
+        admitted = await self._guard.admit(place)
+        failure: OSError | None = None
+        addresses = admitted.addresses[:MAX_TRIES]
+        for left, ip in zip(range(len(addresses), 0, -1), addresses):
+            share = (exchange.connect_deadline - self._effective()) / left
+            try:
+                async with asyncio.timeout(share if left > 1 else None):
+                    return await self._dial(place, admitted, ip)
+            except TimeoutError as err:
+                failure = err
+            except OSError as err:
+                failure = err
+        raise connect_reason(failure)
+
+    async def _dial(self, place: Place, admitted: Admitted, ip: str) -> _Connection:
+        loop = asyncio.get_running_loop()
+        sock = socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            await loop.sock_connect(sock, (ip, admitted.port))
+            tls, name = None, None
+            if place.scheme == "https":
+                verified = place.host not in self._unverified
+                tls, name = (self._tls or default_context()) if verified else unverified_context(), place.host
+            _, connection = await loop.create_connection(lambda: _Connection(self._buffer), sock=sock, ssl=tls, server_hostname=name)
+        except BaseException:
+            sock.close()
+            raise
+        connection.ip = ip
+        if tls is not None and place.host in self._unverified:
+            connection.notes.append("tls_unverified")
+        if admitted.stale:
+            connection.notes.append("dns_stale")
+        return connection
+
+    # -- clocks
+
+    def _effective(self) -> float:
+        """Seconds on a clock that stands still while our own thread is busy."""
+        return self._monotonic() - self._stall_s
+
+    def _start_ticker(self) -> None:
+        if self._ticker is None:
+            self._tick_due = self._monotonic() + TICK_S
+            self._ticker = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        now = self._monotonic()
+        self._stall_s += max(0.0, now - self._tick_due - TICK_S / 5)
+        effective = now - self._stall_s
+        for exchange in list(self._exchanges):
+            exchange.check(effective, self._fetch.min_bytes_per_s)
+        for key, connection in list(self._idle.items()):
+            if not connection.open or now - connection.idle_since > IDLE_S:
+                del self._idle[key]
+                connection.abort()
+        self._ticker = None
+        if self._exchanges or self._idle:
+            self._start_ticker()
+
+
+def _without_credentials(url: str) -> str:
+    scheme, sep, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{sep}{authority.rpartition('@')[2]}{slash}{path}" if sep else url.rpartition("@")[2]

@@ -1,0 +1,119 @@
+"""The one gate to the network: which URL may be connected to, and at which address (REQUIREMENTS E5).
+
+Role: whoever opens a connection asks here first and connects to exactly the addresses that come back, never to
+a name, so that no second look-up can change what was checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from typing import Protocol
+
+import ada_url
+
+from crawlkit.adapters.dns import Lookup
+from crawlkit.config import Fetch
+from crawlkit.outcomes import Reason, Refused
+from crawlkit.rules.addresses import address_refusal
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+MAX_ADDRESSES = 64
+
+
+class Resolves(Protocol):
+    async def resolve(self, name: str) -> Lookup: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a URL leads, by the WHATWG URL Standard: nothing in it is a guess of ours."""
+
+    url: str  # without credentials and fragment
+    scheme: str
+    host: str  # lower case, ASCII, no final dot; an IPv6 address without brackets
+    port: int
+    host_header: str  # with the port if it is not the default
+    target: str  # path and query
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Checked addresses, in the order to try, and the port to connect to."""
+
+    addresses: tuple[str, ...]
+    port: int
+    stale: bool = False  # the last known addresses: no resolver answers
+
+
+def parse_place(url: str) -> Place:
+    """Parses a URL. Raises Refused (URL_INVALID, URL_SCHEME, URL_HOST_EMPTY)."""
+    try:
+        parsed = ada_url.URL(url)
+    except ValueError:
+        raise Refused(Reason.URL_INVALID) from None  # the URL may hold credentials: not in the message
+    scheme = parsed.protocol[:-1]
+    if scheme not in _DEFAULT_PORTS:
+        raise Refused(Reason.URL_SCHEME, scheme[:40])
+    name = parsed.hostname.removesuffix(".")
+    if not name or name.endswith("."):
+        raise Refused(Reason.URL_HOST_EMPTY)
+    port = int(parsed.port) if parsed.port else _DEFAULT_PORTS[scheme]
+    host_header = f"{name}:{port}" if parsed.port else name
+    target = parsed.pathname + parsed.search
+    return Place(f"{scheme}://{host_header}{target}", scheme, name.strip("[]"), port, host_header, target)
+
+
+class Guard:
+    """Applies config.Fetch (ports, allow_private, deny, connect_to) to URLs; `resolver` turns names into addresses."""
+
+    def __init__(self, fetch: Fetch, resolver: Resolves) -> None:
+        self._resolver = resolver
+        self._ports = frozenset(fetch.ports)
+        self._allow = [ip_network(net) for net in fetch.allow_private]
+        self._deny = [ip_network(net) for net in fetch.deny]
+        self._connect_to = {pattern.lower(): _address_port(to) for pattern, to in fetch.connect_to.items()}
+
+    def parse(self, url: str) -> Place:
+        """The place of a URL whose port is allowed. Raises Refused (URL_..., PORT_FORBIDDEN)."""
+        place = parse_place(url)
+        if place.port not in self._ports:
+            raise Refused(Reason.PORT_FORBIDDEN, str(place.port))
+        return place
+
+    async def admit(self, place: Place) -> Admitted:
+        """The addresses to connect to, every one checked. Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL)."""
+        address, port, stale = self._mapped(place.host), place.port, False
+        if address is not None:
+            addresses, port = (address[0],), address[1]
+        elif _is_address(place.host):
+            addresses = (place.host,)
+        else:
+            found = await self._resolver.resolve(place.host)
+            addresses, stale = found.addresses[:MAX_ADDRESSES], found.stale
+        for ip in addresses:
+            if why := address_refusal(ip, self._allow, self._deny):
+                raise Refused(Reason.ADDRESS_FORBIDDEN, f"{ip}: {why}")
+        return Admitted(tuple(sorted(addresses, key=lambda ip: ":" in ip)), port, stale)
+
+    def _mapped(self, host: str) -> tuple[str, int] | None:
+        if not self._connect_to:
+            return None
+        found = self._connect_to.get(host)
+        while found is None and host:
+            host = host.partition(".")[2]
+            found = self._connect_to.get(f"*.{host}" if host else "*")
+        return found
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _address_port(text: str) -> tuple[str, int]:
+    address, _, port = text.rpartition(":")
+    return address.strip("[]"), int(port)

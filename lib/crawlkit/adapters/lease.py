@@ -1,0 +1,162 @@
+"""Leases on compare-and-swap objects: the commit lock W of a crawl and the lease L of a slot.
+
+A lease is a small JSON object: holder, expiry (Unix s), released or not. It is renewed in the background. The holder
+judges its own lease on a monotonic clock that also runs while the machine sleeps, from the moment *before* the
+renewal was sent; so a frozen or cut-off holder always stops before a successor may start (it fails closed).
+A taker waits for the expiry plus the margin.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from crawlkit.adapters.objects import ObjectMissing, Objects
+from crawlkit.config import ConfigError
+from crawlkit.config import Lease as LeaseConfig
+
+log = logging.getLogger(__name__)
+
+
+class LeaseHeld(Exception):
+    """Another holder has it. `until`: Unix s of its expiry, margin included."""
+
+    def __init__(self, key: str, holder: str, until: float) -> None:
+        super().__init__(f"{key} is held by {holder} for {max(until - time.time(), 0):.0f} s more unless renewed")
+        self.holder = holder
+        self.until = until
+
+
+class LeaseLost(Exception):
+    """The lease expired or another took it: nothing may be sent or written any more."""
+
+
+def monotonic() -> float:
+    """Seconds on a clock that never steps back and, where the system has one, counts suspended time."""
+    return time.clock_gettime(_CLOCK)
+
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@dataclass(frozen=True)
+class Predecessor:
+    """How the holder before ended: cleanly, or somewhere before `end` (Unix s)."""
+
+    end: float
+    clean: bool
+
+
+class Lease:
+    """One lease, held from `acquire` to `release`. Use as a context manager; safe to ask from any thread."""
+
+    def __init__(self, objects: Objects, key: str, holder: str, cfg: LeaseConfig, request_s: float = 0.0) -> None:
+        """`holder` is unique to this process and use. `request_s`: longest request that it must cover.
+
+        Raises ConfigError if the lease could not cover one.
+        """
+        need = request_s + 2 * cfg.renew_s + 2 * cfg.margin_s
+        if cfg.ttl_s < need - 1e-9:
+            raise ConfigError(f"lease.ttl_s is {cfg.ttl_s:g} but must be at least {need:g}: request, two renewals, two margins")
+        self.key, self.holder = key, holder
+        self._objects, self._cfg = objects, cfg
+        self._born = time.time()
+        self._etag: str | None = None
+        self._end = -float("inf")  # monotonic
+        self._lost = threading.Event()
+        self._stop = threading.Event()
+        self._swap = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def acquire(self, wait_s: float = 0.0, sleep: Callable[[float], None] = time.sleep) -> Predecessor | None:
+        """Take the lease, waiting up to `wait_s` for the holder's expiry. Returns how the last holder ended.
+
+        Raises LeaseHeld. A holder that is alive keeps renewing, so waiting longer than ttl + margin seldom helps.
+        """
+        give_up = monotonic() + wait_s
+        while True:
+            found, etag = self._read()
+            until = 0.0 if found is None or found["released"] else found["expires"] + self._cfg.margin_s
+            left = until - time.time()
+            if left <= 0:
+                before = monotonic()
+                self._etag = self._objects.compare_and_swap(self.key, self._content(), etag)
+                if self._etag is not None:
+                    self._end = before + self._cfg.ttl_s
+                    self._thread = threading.Thread(target=self._renew, name=f"lease {self.key}", daemon=True)
+                    self._thread.start()
+                    return None if found is None else Predecessor(found["expires"], bool(found["clean"]))
+                left = 0.05  # another taker was quicker: look again
+            if monotonic() + min(left, 1.0) > give_up:
+                raise LeaseHeld(self.key, found["holder"] if found else "another", until)
+            sleep(min(left, 1.0))
+
+    def may_send(self, request_s: float = 0.0) -> bool:
+        """Whether a request of at most `request_s` would end well before the lease does."""
+        return not self._lost.is_set() and monotonic() + request_s < self._end - self._cfg.margin_s
+
+    def check(self) -> None:
+        """Just before a commit: still ours, by the clock and in the store. Raises LeaseLost."""
+        if not self.may_send() or self._read()[1] != self._etag and not self._ours():
+            self._lost.set()
+            raise LeaseLost(f"{self.key} is no longer held by {self.holder}")
+
+    def release(self, clean: bool = True) -> None:
+        """Give it back at once. Not `clean`: the holder's last acts may be unknown to the successor."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._swap:
+            if self._etag is not None and not self._lost.is_set():
+                self._objects.compare_and_swap(self.key, self._content(released=True, clean=clean), self._etag)
+            self._lost.set()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        self.release(clean=kind is None)
+
+    def _renew(self) -> None:
+        while not self._stop.wait(self._cfg.renew_s):
+            with self._swap:
+                before = monotonic()
+                if before >= self._end:
+                    self._lost.set()
+                    return
+                try:
+                    etag = self._objects.compare_and_swap(self.key, self._content(), self._etag)
+                except OSError as e:
+                    log.warning("lease %s not renewed: %s", self.key, e)
+                    continue  # until the end comes
+                if etag is None:
+                    self._lost.set()
+                    return
+                self._etag, self._end = etag, before + self._cfg.ttl_s
+
+    def _ours(self) -> bool:
+        """After a mismatch: was it only our own renewal in between?"""
+        with self._swap:
+            return self._read()[1] == self._etag
+
+    def _content(self, released: bool = False, clean: bool = False) -> bytes:
+        now = time.time()
+        row = {"holder": self.holder, "expires": now if released else now + self._cfg.ttl_s, "released": released, "clean": clean}
+        return json.dumps(row).encode()
+
+    def _read(self) -> tuple[dict | None, str | None]:
+        try:
+            data, etag = self._objects.get(self.key)
+        except ObjectMissing:
+            return None, None
+        try:
+            row = json.loads(data)
+            found = {"holder": str(row["holder"]), "expires": float(row["expires"]), "released": row["released"] is True, "clean": row["clean"] is True}
+        except (ValueError, KeyError, TypeError):
+            # damaged by another hand; whoever held it can do so for one ttl more at most
+            found = {"holder": "unknown", "expires": self._born + self._cfg.ttl_s, "released": False, "clean": False}
+        return found, etag

@@ -1,0 +1,50 @@
+"""TLS contexts, and the name of each way in which a connection can fail."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import ssl
+
+from crawlkit.outcomes import Reason, Refused
+
+# X509_V_ERR_... of OpenSSL (x509_vfy.h)
+_EXPIRED = 10
+_NAME_MISMATCH = {62, 64}  # host name, IP address
+
+
+@functools.cache
+def default_context() -> ssl.SSLContext:
+    """Verifies certificate and name against the trust store of the system, else of certifi (a dependency of requests)."""
+    context = ssl.create_default_context()
+    if not context.cert_store_stats()["x509_ca"] and not ssl.get_default_verify_paths().capath:
+        import certifi
+
+        context.load_verify_locations(certifi.where())
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+@functools.cache
+def unverified_context() -> ssl.SSLContext:
+    """Accepts any certificate: for hosts that the operator named."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def connect_reason(failure: OSError | None) -> Refused:
+    """The refusal that names a failure to connect or to agree on TLS."""
+    if isinstance(failure, ssl.SSLCertVerificationError):
+        reason = Reason.TLS_CERT_EXPIRED if failure.verify_code == _EXPIRED else Reason.TLS_NAME_MISMATCH if failure.verify_code in _NAME_MISMATCH else Reason.TLS_CERT_INVALID
+        return Refused(reason, failure.verify_message[:200])
+    if isinstance(failure, ssl.SSLError):
+        return Refused(Reason.TLS_FAIL, (failure.reason or str(failure))[:200])
+    if isinstance(failure, TimeoutError):
+        return Refused(Reason.CONNECT_TIMEOUT)
+    if isinstance(failure, ConnectionRefusedError):
+        return Refused(Reason.CONNECT_REFUSED)
+    code = errno.errorcode.get(failure.errno or 0, type(failure).__name__) if failure else "no address"
+    return Refused(Reason.CONNECT_FAIL, code)

@@ -1,0 +1,186 @@
+"""The state of a crawl beside its tables: rounds, bucket claims (guard C), stage marks, locks.
+
+All of it are small JSON objects below `state/`, changed under the commit lock W. `crawl.json` holds the bucket count,
+the open rounds with their claims, and the next round's number; each round has a folder with a mark for each finished
+stage and what a stage pinned before it read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crawlkit.adapters.flock import FileLock, LockHeld
+from crawlkit.adapters.objects import LocalObjects, ObjectMissing
+from crawlkit.config import Config
+
+LOCK_WAIT_S = 600.0
+
+
+class CrawlError(RuntimeError):
+    """The request cannot be met in the crawl's state; the message says why and what to do. Exit code 2."""
+
+
+@dataclass
+class Round:
+    """One round: name, number (the order of rounds), nominal time (Unix s), seed, claimed buckets."""
+
+    id: str
+    no: int
+    now: float
+    seed: int
+    config_digest: str
+    opened_at: float
+    state: str = "open"  # open, closed, abandoned
+    closed_at: float | None = None
+    buckets: list[int] = field(default_factory=list)
+
+
+class Crawl:
+    """A crawl's folder and its state. Cheap to make; starts nothing."""
+
+    def __init__(self, data: Path, cfg: Config) -> None:
+        self.data, self.cfg = data, cfg
+        self.objects = LocalObjects(data / "state")
+        self.tables_root = _below(data, cfg.storage.tables)
+        self.warc = LocalObjects(Path(_below(data, cfg.storage.warc)))
+        self.report = data / "report"
+        self.lock = FileLock(data / "state" / "commit.lock", f"the commit lock of {data}", LOCK_WAIT_S)
+
+    # -- crawl.json ----------------------------------------------------------------------------------------------
+    def _read(self) -> tuple[dict[str, Any], str | None]:
+        try:
+            raw, etag = self.objects.get("crawl.json")
+        except ObjectMissing:
+            return {"buckets": self.cfg.frontier.buckets, "next_no": 1, "open": {}}, None
+        try:
+            state = json.loads(raw)
+            if not isinstance(state["open"], dict) or not isinstance(state["next_no"], int):
+                raise TypeError("open")
+        except (ValueError, KeyError, TypeError):
+            raise CrawlError(f"{self.data}/state/crawl.json is damaged: restore it, or move {self.data}/state away and run `crawlkit rebuild`") from None
+        if state["buckets"] != self.cfg.frontier.buckets:
+            raise CrawlError(f"{self.data} has {state['buckets']} host buckets, the configuration says frontier.buckets = {self.cfg.frontier.buckets}: set it to {state['buckets']}, or change the tables with `crawlkit rebucket`")
+        return state, etag
+
+    def _write(self, state: dict[str, Any], etag: str | None) -> None:
+        self.lock.check()
+        if self.objects.compare_and_swap("crawl.json", json.dumps(state, indent=1, sort_keys=True).encode(), etag) is None:
+            raise LockHeld(f"{self.data}/state/crawl.json was changed by a process without the commit lock")
+
+    def check(self) -> None:
+        """Raises CrawlError if the folder is not usable with this configuration."""
+        self._read()
+
+    def set_buckets(self, buckets: int) -> None:
+        """Record a new bucket count (after `rebucket` has rewritten the tables)."""
+        with self.lock:
+            raw, etag = self.objects.get("crawl.json")
+            state = json.loads(raw)
+            state["buckets"] = buckets
+            self._write(state, etag)
+
+    # -- rounds --------------------------------------------------------------------------------------------------
+    def open_rounds(self) -> list[Round]:
+        """Rounds that are neither closed nor abandoned, oldest first."""
+        return sorted((self.round(r) for r in self._read()[0]["open"]), key=lambda r: r.no)
+
+    def round(self, round_id: str) -> Round:
+        """A round by name. Raises CrawlError."""
+        try:
+            return Round(**json.loads(self.objects.get(f"rounds/{round_id}/round.json")[0]))
+        except ObjectMissing:
+            raise CrawlError(f"no round {round_id!r} in {self.data}; known: {', '.join(self.round_ids()) or 'none'}") from None
+        except (ValueError, TypeError):
+            raise CrawlError(f"{self.data}/state/rounds/{round_id}/round.json is damaged") from None
+
+    def round_ids(self) -> list[str]:
+        return sorted({k.split("/")[1] for k in self.objects.list("rounds/") if k.endswith("/round.json")})
+
+    def open_round(self, now: float, round_id: str | None = None, seed: int | None = None) -> Round:
+        """A new round, or the round of that name as it is. Raises CrawlError for a bad name."""
+        if round_id is not None and not re.fullmatch(r"[A-Za-z0-9_.:+-]{1,80}", round_id):
+            raise CrawlError(f"round id {round_id!r:.100}: use letters, digits and _ . : + -")
+        with self.lock:
+            state, etag = self._read()
+            if round_id is not None and f"rounds/{round_id}/round.json" in self.objects.list(f"rounds/{round_id}/"):
+                return self.round(round_id)
+            no = state["next_no"]
+            round_id = round_id or f"r{no:06d}"
+            row = Round(round_id, no, now, no if seed is None else seed, self.cfg.digest(), time.time())
+            state["next_no"] = no + 1
+            state["open"][round_id] = []
+            self._write(state, etag)  # a name without its file is swept up by the next open
+            self.objects.put(f"rounds/{round_id}/round.json", json.dumps(asdict(row)).encode())
+            return row
+
+    def claims(self) -> dict[int, str]:
+        """Bucket -> round that has claimed it (guard C)."""
+        return {b: r for r, buckets in self._read()[0]["open"].items() for b in buckets}
+
+    def claim(self, round_: Round, buckets: list[int]) -> None:
+        """Give the buckets to an open round. The caller holds W. Raises CrawlError if one is taken."""
+        state, etag = self._read()
+        if round_.id not in state["open"]:
+            raise CrawlError(f"round {round_.id} is not open")
+        taken = {b for r, bs in state["open"].items() if r != round_.id for b in bs} & set(buckets)
+        if taken:
+            raise CrawlError(f"buckets {sorted(taken)} are claimed by another round")
+        state["open"][round_.id] = buckets
+        self._write(state, etag)
+        round_.buckets = buckets
+        self.objects.put(f"rounds/{round_.id}/round.json", json.dumps(asdict(round_)).encode())
+
+    def close(self, round_: Round, state_name: str = "closed") -> None:
+        """Free the claims. Repeating it changes nothing."""
+        with self.lock:
+            if round_.state == "open":
+                round_.state, round_.closed_at = state_name, time.time()
+                self.objects.put(f"rounds/{round_.id}/round.json", json.dumps(asdict(round_)).encode())
+            state, etag = self._read()
+            if state["open"].pop(round_.id, None) is not None:
+                self._write(state, etag)
+
+    def driver_lock(self, round_: Round) -> FileLock:
+        """Held while one process drives the round through its stages."""
+        return FileLock(self.data / "state" / "rounds" / round_.id / "driver.lock", f"round {round_.id}")
+
+    def repair(self) -> None:
+        """Finish what a killed process left half done in `crawl.json` (a name without its file, a closed round still listed)."""
+        with self.lock:
+            state, etag = self._read()
+            good = {}
+            for round_id, buckets in state["open"].items():
+                try:
+                    if self.round(round_id).state == "open":
+                        good[round_id] = buckets
+                except CrawlError:
+                    continue
+            if good != state["open"]:
+                state["open"] = good
+                self._write(state, etag)
+
+    # -- stage marks ---------------------------------------------------------------------------------------------
+    def mark(self, round_: Round, stage: str) -> dict[str, Any] | None:
+        """What a finished stage reported; None if it has not finished."""
+        try:
+            return json.loads(self.objects.get(f"rounds/{round_.id}/{stage}.json")[0])
+        except ObjectMissing:
+            return None
+
+    def set_mark(self, round_: Round, stage: str, report: dict[str, Any]) -> None:
+        self.objects.put(f"rounds/{round_.id}/{stage}.json", json.dumps(report, sort_keys=True).encode())
+
+    def pin(self, round_: Round, name: str, value: Any) -> Any:
+        """The value pinned under this name: the first caller's."""
+        key = f"rounds/{round_.id}/{name}.pin.json"
+        self.objects.put_if_absent(key, json.dumps(value).encode())
+        return json.loads(self.objects.get(key)[0])
+
+
+def _below(data: Path, place: str) -> str:
+    return place if "://" in place or place.startswith("/") else str(data / place)

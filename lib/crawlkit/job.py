@@ -1,0 +1,374 @@
+"""The stages of a round wired to a crawl's folder: reads tables, calls stages/, writes under the commit lock.
+
+Each stage function takes (job, round) and returns its counts: rows_in = rows_out + sum(rejected.values()), else the
+stage fails (`StageError`). A finished stage has a mark; running it again returns the mark, or with `force` does it again,
+which changes nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crawlkit.adapters.delta import Tables, in_list, quote
+from crawlkit.adapters.parts import part_keys, read_part
+from crawlkit.config import Config
+from crawlkit.crawl import Crawl, CrawlError, Round
+from crawlkit.rules.urls import UrlPolicy
+from crawlkit.spark import build_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Counts = dict[str, Any]
+
+
+class StageError(RuntimeError):
+    """A stage failed; the tables are as they were before it. Exit code 1."""
+
+
+class Job:
+    """A crawl with a Spark session."""
+
+    def __init__(self, crawl: Crawl, quick: bool = False, say: Callable[[dict[str, Any]], None] = lambda event: None) -> None:
+        self.crawl, self.cfg, self.quick, self.say = crawl, crawl.cfg, quick, say
+
+    @cached_property
+    def spark(self) -> "SparkSession":
+        scratch = self.crawl.data / "state" / "spark"
+        scratch.mkdir(parents=True, exist_ok=True)
+        return build_session(self.cfg.spark, f"crawlkit {self.cfg.crawl.id}", scratch, self.quick)
+
+    @cached_property
+    def tables(self) -> Tables:
+        return Tables(self.spark, self.crawl.tables_root, self.crawl.lock.check)
+
+    def read(self, name: str, where: str | None = None) -> "DataFrame":
+        df = self.tables.read(name)
+        return df if where is None else df.where(where)
+
+    def of_round(self, name: str, round_: Round) -> "DataFrame":
+        return self.read(name, f"round_id = {quote(round_.id)}")
+
+    def frame(self, name: str, rows: Iterable[dict[str, Any]]) -> "DataFrame":
+        """Rows (times as Unix s) as a frame of a table's schema; what a row lacks is null."""
+        from crawlkit.tables import TABLES
+
+        columns = TABLES[name].columns
+        data = [tuple(_at(r.get(c.name)) if c.type == "timestamp" else r.get(c.name) for c in columns) for r in rows]
+        return self.spark.createDataFrame(data, ", ".join(f"`{c.name}` {c.type}" for c in columns))
+
+    # -- running -------------------------------------------------------------------------------------------------
+    def run(self, stage: str, round_: Round, force: bool = False, **options: Any) -> Counts:
+        """One stage of a round. Raises StageError, CrawlError, LockHeld."""
+        done = self.crawl.mark(round_, stage)
+        if done is not None and not force:
+            return done | {"repeated": True}
+        if round_.state != "open" and stage not in ("report", "rank"):
+            raise CrawlError(f"round {round_.id} is {round_.state}: its stages cannot be run again")
+        started, cpu = time.time(), tree_cpu_s()
+        self.say({"event": "stage", "stage": stage, "round_id": round_.id})
+        counts = STAGES[stage](self, round_, **options)
+        rejected = sum(counts.get("rejected", {}).values())
+        if "rows_in" in counts and counts["rows_in"] != counts["rows_out"] + rejected:
+            raise StageError(f"{stage} of round {round_.id} does not add up: {counts['rows_in']} rows in, {counts['rows_out']} out, {rejected} rejected")
+        counts |= {"stage": stage, "started": started, "ended": time.time(), "cpu_s": round(tree_cpu_s() - cpu, 2)}
+        self.crawl.set_mark(round_, stage, counts)
+        self.say({"event": "stage_done", "round_id": round_.id, **counts})
+        return counts
+
+    def stop(self) -> None:
+        if "spark" in self.__dict__:
+            self.spark.stop()
+
+
+def _at(v: float | None) -> datetime.datetime | None:
+    return None if v is None else datetime.datetime.fromtimestamp(v, datetime.UTC)
+
+
+def tree_cpu_s() -> float:
+    """CPU time of this process and all below it, living or waited for, s (0 where /proc is missing)."""
+    children: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        pid = int(entry.name)
+        children.setdefault(int(fields[1]), []).append(pid)
+        ticks[pid] = sum(map(int, fields[11:15]))
+    total, todo = 0, [os.getpid()]
+    while todo:
+        pid = todo.pop()
+        total += ticks.get(pid, 0)
+        todo += children.get(pid, [])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+# -- stages ------------------------------------------------------------------------------------------------------
+def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: int = 1, source: str = "seed", mode: str = "keep") -> Counts:
+    """Seed lines -> found rows. mode: keep, update or overwrite what is known of a URL."""
+    from crawlkit.stages.fold import live_log
+    from crawlkit.stages.inject import read_lines
+
+    rows, rejects, counts = read_lines(lines, now=round_.now, buckets=job.cfg.frontier.buckets, policy=UrlPolicy.of(job.cfg.urls), priority_class=priority_class, source=source, max_url_bytes=job.cfg.scope.max_url_bytes)
+    found = [r | {"updated_no": round_.no, "round_id": round_.id, "writer": "inject", "kind": "found", "seq": n, "force": False, "mode": mode} for n, r in enumerate(rows)]
+    known = 0
+    if rows:
+        buckets = sorted({r["host_bucket"] for r in rows})
+        frame = job.frame("crawldb_log", found)
+        keys = frame.select("url_key")
+        old = job.read("crawldb", in_list("host_bucket", buckets)).select("url_key").unionByName(
+            live_log(job.read("crawldb_log", in_list("host_bucket", buckets) + f" AND NOT (round_id = {quote(round_.id)} AND writer = 'inject')"), job.read("buckets")).select("url_key"))
+        known = keys.join(old.distinct(), "url_key", "left_semi").count()
+        with job.crawl.lock:
+            job.tables.replace("crawldb_log", frame, f"round_id = {quote(round_.id)} AND writer = 'inject'")
+            if rejects:
+                job.tables.replace("rejects", job.frame("rejects", [r | {"round_id": round_.id} for r in rejects]), f"round_id = {quote(round_.id)} AND stage = 'inject'")
+    elif rejects:
+        with job.crawl.lock:
+            job.tables.replace("rejects", job.frame("rejects", [r | {"round_id": round_.id} for r in rejects]), f"round_id = {quote(round_.id)} AND stage = 'inject'")
+    refused: dict[str, int] = {}
+    for r in rejects:
+        refused[r["reason"]] = refused.get(r["reason"], 0) + 1
+    added = len(rows) - known
+    return {"rows_in": counts["lines"], "rows_out": added, "rejected": {"duplicates": counts["duplicates"] + known, "comments": counts["comments"], **refused},
+            "added": added, "duplicates": counts["duplicates"] + known, "refused": counts["refused"], "buckets": sorted({r["host_bucket"] for r in rows}),
+            "examples": [f"{r['detail']}: {r['item'][:120]}" for r in rejects[:5]]}
+
+
+def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
+    """Buckets -> fetch list, then the claims. An unclaimed list is garbage: a rerun starts anew."""
+    from pyspark.sql import functions as F
+
+    from crawlkit.stages import generate as g
+    from crawlkit.stages.fold import live_log, reduce_rows
+
+    cfg, clock_now = job.cfg, time.time() if clock_now is None else clock_now
+    round_filter = f"round_id = {quote(round_.id)}"
+    with job.crawl.lock:
+        if round_.buckets:
+            planned = job.of_round("fetchlist", round_)
+            return _planned_counts(round_, planned)
+        summary = [{**r.asDict(), **{f"next_due_{c}": _unix(r[f"next_due_{c}"]) for c in range(4)}} for r in job.read("buckets").collect()]
+        injected = (job.crawl.mark(round_, "inject") or {}).get("buckets", [])
+        known = {r["host_bucket"]: r for r in summary}
+        for b in injected:
+            known.setdefault(b, {"host_bucket": b, **{f"next_due_{c}": None for c in range(4)}})["next_due_1"] = min(known[b].get("next_due_1") or round_.now, round_.now)
+        taken = {b for b, r in job.crawl.claims().items() if r != round_.id}
+        buckets = g.choose_buckets(known.values(), round_.now, cfg.frontier.buckets_per_round, taken)
+        if not buckets:
+            return {"planned": 0, "buckets": 0, "slots": 0}
+        mine = in_list("host_bucket", buckets)
+        log = live_log(job.read("crawldb_log", mine), job.read("buckets"))
+        rows = reduce_rows(job.read("crawldb", mine), log)
+        hostdb = job.read("hostdb", mine)
+        due = g.select_due(rows, hostdb, job.read("host_ranks"), cfg, round_.now, clock_now, round_.seed).persist()
+        try:
+            stats = due.groupBy("domain").agg(F.count("*").alias("n"), F.sum(F.greatest(F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s))).alias("cost_s")).collect()
+            if not stats:
+                return {"planned": 0, "buckets": 0, "slots": 0}
+            ips = {r.domain: r.ips for r in hostdb.where("size(last_ips) > 0").groupBy("domain").agg(F.array_distinct(F.flatten(F.collect_list("last_ips"))).alias("ips")).collect()}
+            slot_of, slots = g.assign_slots([{**r.asDict(), "ips": ips.get(r.domain)} for r in stats], cfg.fetch.slots, cfg.frontier.hot_share, cfg.frontier.hot_hosts)
+            slot_frame = job.spark.createDataFrame(list(slot_of.items()), "domain string, slot int")
+            planned = g.with_robots_rows(due, job.read("robots"), hostdb, slot_frame).withColumn("round_id", F.lit(round_.id))
+            job.tables.replace("fetchlist", planned, round_filter)
+        finally:
+            due.unpersist()
+        job.crawl.claim(round_, buckets)
+    return _planned_counts(round_, job.of_round("fetchlist", round_))
+
+
+def _planned_counts(round_: Round, planned: "DataFrame") -> Counts:
+    from pyspark.sql import functions as F
+
+    r = planned.agg(F.count("*").alias("n"), F.count(F.when(F.col("kind") == "page", 1)).alias("pages"), F.max("slot").alias("slot"), F.countDistinct("host").alias("hosts")).first()
+    return {"planned": r.n, "pages": r.pages, "buckets": len(round_.buckets), "slots": (r.slot or 0) + 1, "hosts": r.hosts, "rows_in": r.n, "rows_out": r.n}
+
+
+def fetch(job: Job, round_: Round) -> Counts:
+    """The fetch list -> WARC files and parts; one task a slot, one action, no shuffle after it."""
+    from crawlkit.stages.fetch import run_slots
+
+    slots = (job.crawl.mark(round_, "generate") or {}).get("slots", 0)
+    if not slots:
+        return {"planned": 0}
+    planned = job.of_round("fetchlist", round_)
+    return run_slots(planned, slots, job.cfg, str(job.crawl.data / "state"), str(job.crawl.warc.root), round_)
+
+
+def _parts(job: Job, round_: Round) -> "DataFrame":
+    from crawlkit.stages.commit import read_parts
+
+    keys = job.crawl.pin(round_, "commit", part_keys(job.crawl.objects, f"parts/{round_.id}/"))
+    objects = job.crawl.objects
+
+    def read(key: str) -> Iterable[tuple[int, int, object]]:
+        part = read_part(objects, key)
+        return ((part.attempt, part.n, r) for r in part.records)
+
+    return read_parts(job.spark, keys, read)
+
+
+def commit(job: Job, round_: Round) -> Counts:
+    """Parts -> captures and robots; exactly one outcome for each planned row."""
+    from crawlkit.stages.commit import captures_of, robots_of
+
+    planned = job.of_round("fetchlist", round_).select("url_key", "url", "kind", "host", "slot")
+    parts = _parts(job, round_).persist()
+    where = f"round_id = {quote(round_.id)}"
+    try:
+        with job.crawl.lock:
+            job.tables.replace("captures", captures_of(planned, parts, round_.id), where)
+            job.tables.replace("robots", robots_of(parts, round_.id), where)
+    finally:
+        parts.unpersist()
+    outcomes: dict[str, int] = {}
+    for r in job.of_round("captures", round_).where("is_outcome").groupBy("outcome", "reason").count().collect():
+        outcomes[r.outcome + (f" ({r.reason})" if r.reason else "")] = r["count"]
+    n = planned.count()
+    if n != sum(outcomes.values()):
+        raise StageError(f"commit of round {round_.id}: {n} planned, {sum(outcomes.values())} outcomes")
+    return {"rows_in": n, "rows_out": n, "outcomes": outcomes}
+
+
+def parse(job: Job, round_: Round) -> Counts:
+    """WARC records -> pages, links, found rows, rejects."""
+    from pyspark.sql import functions as F
+
+    from crawlkit.adapters.warc_read import record_reader
+    from crawlkit.stages import parse as p
+
+    items = p.to_parse(job.of_round("captures", round_), job.of_round("fetchlist", round_))
+    tasks = job.spark.sparkContext.defaultParallelism
+    rows = p.parsed(items, record_reader(str(job.crawl.warc.root)), job.cfg, round_.now, tasks).persist()
+    where = f"round_id = {quote(round_.id)}"
+    try:
+        with job.crawl.lock:
+            job.tables.replace("pages", p.pages_of(rows, round_.id), where)
+            job.tables.replace("links", p.links_of(rows, round_.id), where)
+            job.tables.replace("crawldb_log", p.found_of(rows, round_.id, round_.no, round_.now), where + " AND writer = 'parse'")
+            rejected = {r.reason: r["count"] for r in rows.select(F.explode("rejects").alias("r")).groupBy("r.reason").count().collect()}
+            if rejected:
+                job.tables.replace("rejects", p.rejects_of(rows, round_.id), where + " AND stage = 'parse'")
+        n = rows.agg(F.count("*").alias("n"), F.count("page").alias("pages"), F.sum(F.size("links")).alias("links"), F.sum(F.size("rejects")).alias("rejects"),
+                     F.count(F.when(F.col("page").isNull() & (F.size("rejects") == 0), 1)).alias("redirects")).first()
+    finally:
+        rows.unpersist()
+    return {"rows_in": items.count(), "rows_out": n.pages + n.redirects, "rejected": rejected, "pages": n.pages, "links": n.links or 0}
+
+
+def dedup(job: Job, round_: Round) -> Counts:
+    """The round's pages against everything known -> contents, sim_bands, similar, duplicates."""
+    from crawlkit.stages import dedup as d
+
+    where, others = f"round_id = {quote(round_.id)}", f"round_id <> {quote(round_.id)}"
+    pages = job.of_round("pages", round_).select("url_key", "url", "capture_id", "text_sha256", "simhash", "minhash").persist()
+    try:
+        n, texts = pages.count(), pages.where("text_sha256 IS NOT NULL").count()
+        if n:
+            with job.crawl.lock:
+                job.tables.replace("contents", d.contents_of(pages, round_.id, round_.no), where)
+                job.tables.replace("sim_bands", d.new_bands(pages, job.read("sim_bands", others), job.cfg.dedup, round_.id), where)
+                pairs, cut = d.candidates(job.of_round("sim_bands", round_), job.read("sim_bands", others), job.cfg.dedup)
+                job.tables.replace("similar", d.verified(pairs, job.read("pages").select("capture_id", "text"), job.cfg.dedup, round_.id), where)
+                blocks_cut = cut.count()
+                job.tables.replace("duplicates", d.clusters(job.spark, job.read("contents"), job.read("similar"), job.read("ranks")))
+        members = job.read("duplicates").selectExpr("count(*) AS members", "count(DISTINCT cluster_id) AS clusters").first()
+    finally:
+        pages.unpersist()
+    return {"rows_in": n, "rows_out": n, "texts": texts, "clusters": members.clusters, "members": members.members, "blocks_cut": blocks_cut if n else 0}
+
+
+def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
+    """State rows, the fold into crawldb, hostdb, buckets."""
+    from pyspark.sql import functions as F
+
+    from crawlkit.stages import update as u
+    from crawlkit.stages.commit import host_states
+    from crawlkit.stages.fold import bucket_summary, live_log, merge_summaries, reduce_rows
+
+    clock_now = job.crawl.pin(round_, "update", time.time() if clock_now is None else clock_now)
+    planned, captures = job.of_round("fetchlist", round_), job.of_round("captures", round_)
+    states = host_states(_parts(job, round_)).persist()
+    with job.crawl.lock:
+        if round_.buckets:
+            rows = u.state_rows(planned, captures, job.of_round("pages", round_), states, round_.id, round_.no, round_.now, job.cfg)
+            job.tables.replace("crawldb_log", rows, f"round_id = {quote(round_.id)} AND writer = 'update'")
+            mine = in_list("host_bucket", round_.buckets)
+            job.tables.replace("hostdb", u.host_rows(job.read("hostdb", mine), planned, captures, states, round_.no, round_.now, clock_now, job.cfg), mine)
+        # rows of rounds that are still open elsewhere may yet come: the fold says through which number all are in
+        low = min((r.no for r in job.crawl.open_rounds() if r.id != round_.id), default=round_.no + 1) - 1
+        buckets = job.read("buckets")
+        live = live_log(job.read("crawldb_log"), buckets)
+        fold = fold_choice(job, live.groupBy("host_bucket").count().collect())
+        if fold:
+            mine = in_list("host_bucket", fold)
+            job.tables.replace("crawldb", reduce_rows(job.read("crawldb", mine), live.where(mine)), mine)
+            fresh = bucket_summary(job.read("crawldb", mine), low)
+            rest = merge_summaries(buckets.where(f"NOT ({mine})"), live.where(f"NOT ({mine})"))
+            job.tables.replace("buckets", job.tables.conform("buckets", rest).unionByName(job.tables.conform("buckets", fresh)))
+    states.unpersist()
+    n = job.read("buckets").agg(F.sum("rows")).first()[0] or 0
+    done = captures.where("is_outcome AND kind = 'page' AND outcome <> 'deferred'").count() if round_.buckets else 0
+    return {"known": int(n), "states": done, "folded_buckets": len(fold)}
+
+
+def fold_choice(job: Job, log_rows: list[Any]) -> list[int]:
+    """Which buckets to fold: all with log rows while the table is small, else the share 1/k with the most log rows (DESIGN decision 3).
+
+    k = table bytes / (2 x log bytes): about 3 bytes written for each changed byte.
+    """
+    rows = sorted(log_rows, key=lambda r: (-r["count"], r.host_bucket))
+    if not rows:
+        return []
+    table, log = job.tables.bytes("crawldb"), job.tables.bytes("crawldb_log")
+    k = max(1.0, table / (2.0 * log)) if log and table > SMALL_TABLE_BYTES else 1.0
+    return sorted(r.host_bucket for r in rows[: max(1, round(len(rows) / k))])
+
+
+SMALL_TABLE_BYTES = 64 * 1024 * 1024
+
+
+def rank(job: Job, round_: Round) -> Counts:
+    """In-links and host quality."""
+    from crawlkit.stages.rank import host_ranks, page_ranks
+
+    links = job.read("links")
+    with job.crawl.lock:
+        job.tables.replace("ranks", page_ranks(links, round_.no))
+        job.tables.replace("host_ranks", host_ranks(links, job.read("captures"), job.read("duplicates"), job.read("hostdb"), round_.no))
+    return {}
+
+
+def report(job: Job, round_: Round) -> Counts:
+    """Rounds, stages and metrics tables; the HTML report and its JSON twin."""
+    from crawlkit.report import write_report
+
+    return write_report(job, round_)
+
+
+def _unix(t: datetime.datetime | None) -> float | None:
+    return None if t is None else t.replace(tzinfo=datetime.UTC).timestamp()
+
+
+STAGES: dict[str, Callable[..., Counts]] = {"inject": inject, "generate": generate, "fetch": fetch, "commit": commit, "parse": parse, "dedup": dedup, "update": update, "rank": rank, "report": report}
+ROUND = ("generate", "fetch", "commit", "parse", "dedup", "update", "rank", "report")
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def make_job(data: Path, cfg: Config, **kw: Any) -> Job:
+    """A job on a folder. Raises CrawlError if the folder is not usable."""
+    crawl = Crawl(data, cfg)
+    crawl.check()
+    return Job(crawl, **kw)

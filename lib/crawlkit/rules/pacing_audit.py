@@ -1,0 +1,68 @@
+"""Proof from the fetch log alone that a round was polite (REQUIREMENTS D10)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import NamedTuple
+
+TOLERANCE_S = 0.001  # times are kept in microseconds, gaps are compared in milliseconds
+
+
+class Sent(NamedTuple):
+    """One request as logged. Times in Unix s; `delay_s` the gap in force for the host before it."""
+
+    host: str
+    started: float
+    ended: float
+    delay_s: float
+    domain: str | None = None
+    address: str | None = None  # key within which the address floor holds (task and IP)
+    allowed: bool = True  # by robots.txt as known when it was sent
+    parallel: int = 1  # the operator's allowance for the host
+    url: str = ""
+
+
+class Violation(NamedTuple):
+    """`kind`: disallowed, host, domain or address. `gap_s` < 0: sent while another request was still open."""
+
+    kind: str
+    key: str
+    url: str
+    started: float
+    gap_s: float
+    required_s: float
+
+
+def violations(log: Iterable[Sent], domain_delay_s: float = 0.0, ip_delay_s: float = 0.0) -> list[Violation]:
+    """Every request that robots.txt forbade or that came too early, at most once for each kind.
+
+    The gap runs from the latest end of the earlier requests of the same host (domain, address) to the start of
+    this one. The floors of domain and address yield to a lower delay in force (an operator's negotiated rate).
+    """
+    rows = sorted(log, key=lambda r: (r.started, r.ended))
+    found = [Violation("disallowed", r.host, r.url, r.started, 0.0, 0.0) for r in rows if not r.allowed]
+    found += _too_close("host", [(r.host, r.delay_s, r) for r in rows])
+    if domain_delay_s > 0:
+        found += _too_close("domain", [(r.domain, min(domain_delay_s, r.delay_s), r) for r in rows if r.domain])
+    if ip_delay_s > 0:
+        found += _too_close("address", [(r.address, min(ip_delay_s, r.delay_s), r) for r in rows if r.address])
+    return found
+
+
+def _too_close(kind: str, rows: list[tuple[str, float, Sent]]) -> list[Violation]:
+    """`rows` (key, required gap, request) in the order of their starts."""
+    found = []
+    last_end: dict[str, float] = {}
+    open_ends: dict[str, list[float]] = {}
+    for key, required_s, r in rows:
+        ends = open_ends.setdefault(key, [])
+        while ends and ends[0] <= r.started:
+            last = heapq.heappop(ends)
+            last_end[key] = max(last, last_end.get(key, last))
+        if len(ends) >= r.parallel:
+            found.append(Violation(kind, key, r.url, r.started, r.started - max(ends), required_s))
+        elif key in last_end and r.started - last_end[key] < required_s - TOLERANCE_S:
+            found.append(Violation(kind, key, r.url, r.started, r.started - last_end[key], required_s))
+        heapq.heappush(ends, r.ended)
+    return found

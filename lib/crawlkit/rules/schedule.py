@@ -1,0 +1,28 @@
+"""When a URL is due again: the adaptive interval (REQUIREMENTS I1). Seconds throughout."""
+
+from __future__ import annotations
+
+from crawlkit.config import Schedule
+
+
+def host_class(host: str, cfg: Schedule) -> str:
+    """`news`, `dormant` or `generic`, as configured."""
+    return "news" if host in cfg.news_hosts else "dormant" if host in cfg.dormant_hosts else "generic"
+
+
+def bounds_s(cls: str, cfg: Schedule) -> tuple[float, float]:
+    """Floor and ceiling of the interval of a host class."""
+    return {"news": cfg.news_s, "dormant": cfg.dormant_s}.get(cls, cfg.generic_s)
+
+
+def initial_interval_s(priority_class: int, cls: str, cfg: Schedule) -> float:
+    """Interval after the first fetch: by priority class, clamped to the host class."""
+    floor, ceiling = bounds_s(cls, cfg)
+    return min(max(cfg.initial_s[min(max(priority_class, 0), 3)], floor), ceiling)
+
+
+def next_interval_s(interval_s: float, changed: bool | None, cls: str, cfg: Schedule) -> float:
+    """Interval after another fetch: shorter after a change, longer after none, the same without evidence."""
+    floor, ceiling = bounds_s(cls, cfg)
+    factor = 1.0 if changed is None else cfg.changed_factor if changed else cfg.unchanged_factor
+    return min(max(interval_s * factor, floor), ceiling)

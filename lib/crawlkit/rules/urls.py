@@ -1,0 +1,309 @@
+"""Canonical URLs: the one spelling under which a URL is known (REQUIREMENTS C1 to C3).
+
+Parsing is the WHATWG URL Standard's (by ada). On top of it the canonical form: credentials, fragment, default
+port and final dots of the host removed; escapes made uniform (RFC 3986 6.2.2: unreserved characters decoded,
+others in upper case, a `%` that starts no escape written `%25`); session and tracking parameters removed;
+parameters sorted by name. The result is a fixed point: canonicalize(canonicalize(u)) == canonicalize(u).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from ada_url import URL
+
+from crawlkit.config import Urls
+from crawlkit.outcomes import Reason, Refused
+
+MAX_URL_CHARS = 65_536  # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+# Shapes that need no parser: no control, space or backslash, scheme in lower case, no credentials, no brackets. Their host
+# is read by the standard's host parser (once, cached), the rest is escaped by `_uniform` below.
+_ABSOLUTE = re.compile(r"(https?)://([^\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]{1,255})(?::([0-9]{0,5}))?(/[^\x00-\x20?#\\]*)?(?:\?([^\x00-\x20#]*))?")
+_REFERENCE = re.compile(r"(/(?!/)[^\x00-\x20?#\\]*|[^\x00-\x20?#\\/:]+(?:/[^\x00-\x20?#\\]*)?|)(?:\?([^\x00-\x20#]*))?")
+# What differs from its uniform spelling: escapes, and the path and query percent-encode sets (WHATWG URL 1.3).
+_UNIFORM_PATH = re.compile(r"[A-Za-z0-9/._~!$&'()*+,;:@=|\[\]-]*")
+_UNIFORM_QUERY = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?|\[\]-]*")
+_PATH_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>?^`{}\x7f]|[^\x00-\x7f]+")
+_QUERY_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>'\x7f]|[^\x00-\x7f]+")
+_UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+_UNIFORM = {chr(n): f"%{n:02X}" for n in range(128)} | {
+    f"%{a}{b}": chr(int(a + b, 16)) if chr(int(a + b, 16)) in _UNRESERVED else f"%{a}{b}".upper()
+    for a in "0123456789ABCDEFabcdef" for b in "0123456789ABCDEFabcdef"
+}  # fmt: skip
+_DOT_SEGMENT = re.compile(r"/\.\.?(?:/|\Z)")
+_PATH_SESSION = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
+_NO_HOST = re.compile(r"[\x00-\x20]*https?:[/\\]*(?:[?#]|\Z)", re.IGNORECASE)
+_INDEX_PAGES = frozenset(f"{stem}.{end}" for stem in ("index", "default") for end in ("htm", "html", "php", "asp", "aspx", "jsp"))
+_NO_HOST = re.compile(r"[\x00-\x20]*https?:[/\\]*(?:[?#]|\Z)", re.IGNORECASE)
+
+def _names(file: str) -> tuple[str, ...]:
+    text = files("crawlkit").joinpath("data", file).read_text("ascii")
+    return tuple(line for line in (raw.partition("#")[0].strip() for raw in text.splitlines()) if line)
+
+
+TRACKING_PARAMS = _names("tracking_params.txt")
+SESSION_PARAMS = _names("session_params.txt")
+
+
+@dataclass(frozen=True)
+class UrlPolicy:
+    """Which parts of a URL are not part of its identity. Build it with `UrlPolicy.of(config.urls)`."""
+
+    remove_session: bool = True
+    param_names: frozenset[str] = frozenset()  # removed from queries; lower case
+    param_prefixes: tuple[str, ...] = ()  # likewise, by the start of the name
+    host_params: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
+    collapse_repeats: bool = False
+    route_fragment_hosts: frozenset[str] = frozenset()
+    fold_www: bool = False
+    fold_index: bool = False
+    fold_slash: bool = False
+
+    @classmethod
+    def of(cls, urls: Urls) -> UrlPolicy:
+        names = [*(TRACKING_PARAMS if urls.remove_tracking else ()), *(SESSION_PARAMS if urls.remove_session else ()), *urls.extra_tracking, *urls.extra_session]
+        lower = [n.lower() for n in names]
+        return cls(
+            remove_session=urls.remove_session,
+            param_names=frozenset(n for n in lower if not n.endswith("*")),
+            param_prefixes=tuple(sorted({n[:-1] for n in lower if n.endswith("*") and n != "*"})),
+            host_params={host.lower(): frozenset(n.lower() for n in params) for host, params in urls.host_params.items()},
+            collapse_repeats=urls.collapse_repeats,
+            route_fragment_hosts=frozenset(h.lower() for h in urls.keep_route_fragments),
+            fold_www=urls.fold_www,
+            fold_index=urls.fold_index,
+            fold_slash=urls.fold_slash,
+        )
+
+
+DEFAULT_POLICY = UrlPolicy.of(Urls())
+
+
+class Parts(NamedTuple):
+    """Parts of a canonical URL. `host` keeps the brackets of an IPv6 address; `port` is explicit or the default."""
+
+    scheme: str
+    host: str
+    port: int
+    path_query: str
+
+
+def canonicalize(url: str | bytes, base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY) -> str:
+    """Canonical form of an absolute URL, or of a reference resolved against `base` (WHATWG URL, 4.4).
+
+    Bytes are UTF-8; if they are not, each byte above 0x7F becomes its escape. Raises Refused: URL_INVALID (parse
+    failure), URL_SCHEME (neither http nor https), URL_HOST_EMPTY, URL_TOO_LONG (over MAX_URL_CHARS).
+    """
+    if isinstance(url, bytes):
+        url = _text(url)
+    if len(url) > MAX_URL_CHARS:
+        raise Refused(Reason.URL_TOO_LONG, f"{len(url)} characters: {url[:80]!r}...")
+    # Only the head is looked at: a space before "#" is data, so only the whole text may go to the parser.
+    head = url if policy.route_fragment_hosts else url.partition("#")[0]
+    fragment = ""
+    if match := _ABSOLUTE.fullmatch(head):
+        scheme, host, port, path, query = match.groups()
+        origin = f"{scheme}://{_host(host)}"
+        if port:
+            origin += _port_suffix(scheme, port)
+    elif base is not None and (match := _REFERENCE.fullmatch(head)) and (parts := _base(base)):
+        origin, path, query = parts
+        if head:
+            reference, query = match.groups()
+            if reference:
+                path = reference if reference[0] == "/" else path[: path.rindex("/") + 1] + reference
+    else:
+        origin, path, query, fragment = _parse(url, base, policy)
+    out = _finish(origin, path or "/", query, fragment, policy)
+    if len(out) > MAX_URL_CHARS:
+        raise Refused(Reason.URL_TOO_LONG, f"{len(out)} characters: {out[:80]!r}...")
+    return out
+
+
+def canonical_many(hrefs: Iterable[str | bytes], base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY) -> list[str | Refused]:
+    """`canonicalize` for each reference of one document; a refusal stands in its place."""
+    out: list[str | Refused] = []
+    for href in hrefs:
+        try:
+            out.append(canonicalize(href, base, policy))
+        except Refused as refused:
+            out.append(refused)
+    return out
+
+
+def split(canonical: str) -> Parts:
+    """Scheme, host, port and path with query of a canonical URL."""
+    scheme, _, rest = canonical.partition("://")
+    authority, slash, tail = rest.partition("/")
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = authority, ""
+    return Parts(scheme, host, int(port) if port else DEFAULT_PORTS[scheme], slash + tail)
+
+
+def host_of(canonical: str) -> str:
+    """Host of a canonical URL, without the port: the unit of politeness."""
+    return split(canonical).host
+
+
+def origin_of(canonical: str) -> str:
+    """`scheme://host[:port]` of a canonical URL, without a default port (RFC 6454): the unit of robots.txt."""
+    return canonical[: canonical.index("/", 8)]
+
+
+def url_key(canonical: str) -> bytes:
+    """Key of a canonical URL: the first 16 bytes of its SHA-256."""
+    return hashlib.sha256(canonical.encode("ascii")).digest()[:16]
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return "".join(chr(b) if b < 0x80 else f"%{b:02X}" for b in raw)
+
+
+def _scalar(text: str) -> str:
+    """A string without lone surrogates (WHATWG Infra: a scalar value string)."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _standard_parse(url: str, base: str | None = None) -> URL:
+    try:
+        return URL(url, base)
+    except UnicodeEncodeError:
+        return _standard_parse(_scalar(url), base and _scalar(base))
+    except ValueError:
+        if base is not None:
+            return _standard_parse(url)  # a base that is no URL does not spoil an absolute one
+        reason = Reason.URL_HOST_EMPTY if _NO_HOST.match(url) else Reason.URL_INVALID
+        raise Refused(reason, repr(url[:200])) from None
+
+
+@lru_cache(maxsize=65_536)
+def _host(text: str) -> str:
+    """A host as the standard's host parser writes it, final dots removed (at most 255 characters come here)."""
+    host = _standard_parse(f"http://{text}/").hostname
+    while host.endswith("."):
+        host = host.rstrip(".")
+        if not host:
+            raise Refused(Reason.URL_HOST_EMPTY, repr(text))
+        host = _standard_parse(f"http://{host}/").hostname  # "0x7f.1.." has become an address
+    return host
+
+
+def _port_suffix(scheme: str, digits: str) -> str:
+    port = int(digits)
+    if port > 65_535:
+        raise Refused(Reason.URL_INVALID, f"port {digits}")
+    return "" if port == DEFAULT_PORTS[scheme] else f":{port}"
+
+
+@lru_cache(maxsize=64)
+def _base(base: str) -> tuple[str, str, str] | None:
+    """(origin, path, query) of a base that references can be appended to; None: let the parser find the fault."""
+    try:
+        return _parse(base, None, UrlPolicy())[:3]
+    except Refused:
+        return None
+
+
+def _parse(url: str, base: str | None, policy: UrlPolicy) -> tuple[str, str, str, str]:
+    """(origin, path, query, kept fragment) by the standard's parser."""
+    parsed = _standard_parse(url, base)
+    scheme = parsed.protocol
+    if scheme not in ("http:", "https:"):
+        raise Refused(Reason.URL_SCHEME, repr(url[:200]))
+    host = parsed.hostname
+    if host.endswith("."):
+        host = _host(host)
+    port = parsed.port
+    fragment = parsed.hash
+    keep = fragment[1:2] in ("/", "!") and host in policy.route_fragment_hosts
+    return f"{scheme}//{host}:{port}" if port else f"{scheme}//{host}", parsed.pathname, parsed.search[1:], fragment if keep else ""
+
+
+def _uniform(match: re.Match[str]) -> str:
+    text = match[0]
+    return _UNIFORM.get(text) or "".join([f"%{b:02X}" for b in _scalar(text).encode()])
+
+
+def _without_dot_segments(path: str) -> str:
+    """WHATWG URL 4.4, path state, for a path whose escaped dots are decoded."""
+    if not _DOT_SEGMENT.search(path):
+        return path
+    out: list[str] = []
+    segments = path[1:].split("/")
+    for segment in segments:
+        if segment == "..":
+            del out[-1:]
+        elif segment != ".":
+            out.append(segment)
+    if segments[-1] in (".", ".."):
+        out.append("")
+    return "/" + "/".join(out)
+
+
+def _folded(path: str, policy: UrlPolicy) -> str:
+    segments = path.split("/")
+    while len(segments) > 2 or segments[1]:
+        if policy.fold_index and segments[-1].lower() in _INDEX_PAGES:
+            segments[-1] = ""
+        elif policy.fold_slash and not segments[-1]:
+            segments.pop()
+        else:
+            break
+    return "/".join(segments)
+
+
+def _finish(origin: str, path: str, query: str | None, fragment: str, policy: UrlPolicy) -> str:
+    """The canonical form from parts as the standard's parser leaves them."""
+    if not _UNIFORM_PATH.fullmatch(path):
+        path = _PATH_CHANGES.sub(_uniform, path)
+    if "/." in path:
+        path = _without_dot_segments(path)
+    if policy.remove_session and ";" in path:
+        path = _without_dot_segments(_PATH_SESSION.sub("", path))
+    if policy.fold_www:
+        while "://www." in origin and origin.count(".") > 1:
+            origin = origin.replace("://www.", "://")
+    if policy.fold_index or policy.fold_slash:
+        path = _folded(path, policy)
+    if query:
+        query = _query(query, origin, policy)
+    if fragment:
+        fragment = "#" + _QUERY_CHANGES.sub(_uniform, fragment[1:])
+        return f"{origin}{path}?{query}{fragment}" if query else origin + path + fragment
+    return f"{origin}{path}?{query}" if query else origin + path
+
+
+def _query(query: str, origin: str, policy: UrlPolicy) -> str:
+    if not _UNIFORM_QUERY.fullmatch(query):
+        query = _QUERY_CHANGES.sub(_uniform, query)
+    names, prefixes = policy.param_names, policy.param_prefixes
+    if policy.host_params:
+        names = names | policy.host_params.get(origin.partition("://")[2].partition(":")[0], frozenset())
+    kept = []
+    for piece in query.split("&"):
+        if piece:
+            name = piece.partition("=")[0]
+            low = name.lower()
+            if low not in names and not low.startswith(prefixes):
+                kept.append((name, piece))
+    if len(kept) > 1:
+        kept.sort(key=_first)
+        if policy.collapse_repeats:
+            return "&".join(dict.fromkeys(piece for _, piece in kept))
+    return "&".join([piece for _, piece in kept])
+
+
+def _first(pair: tuple[str, str]) -> str:
+    return pair[0]

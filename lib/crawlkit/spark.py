@@ -1,0 +1,82 @@
+"""One Spark session for every job and test: Delta on, tuned for small operations, UTC, no speculation."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawlkit.config import SparkConfig
+from crawlkit.jars import JarsError, find_java, jar_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Measured with many small Delta operations; see docs/decisions/003-session-settings.md.
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "4194304",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.speculation": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.python.worker.reuse": "true",
+}
+
+
+class SessionError(RuntimeError):
+    """No usable Spark session; the message says what to do."""
+
+
+def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None = None, quick: bool = False) -> "SparkSession":
+    """The session, made or found. Raises SessionError.
+
+    scratch: folder for Spark's own temporary files (default: Spark's choice).
+    quick: compile less (for tests and short rounds).
+    """
+    try:
+        find_java()
+    except JarsError as e:
+        raise SessionError(str(e)) from None
+    from pyspark.sql import SparkSession
+
+    jars = jar_folder()
+    builder = SparkSession.builder.appName(app)
+    submitted = "spark.submit.deployMode" in os.environ.get("PYSPARK_SUBMIT_ARGS", "") or os.environ.get("CRAWLKIT_SUBMITTED") == "1"
+    if not submitted:
+        if not any(jars.glob("delta-spark*.jar")):
+            raise SessionError(f"the Delta JARs are not in {jars}: run `make setup` (or `python -m crawlkit.jars conf/jars.lock`), or set CRAWLKIT_JARS")
+        builder = (builder.master(cfg.master).config("spark.driver.memory", cfg.driver_memory)
+                   .config("spark.driver.extraClassPath", f"{jars}/*").config("spark.executor.extraClassPath", f"{jars}/*")
+                   .config("spark.driver.extraJavaOptions", _java_options(quick)).config("spark.executor.extraJavaOptions", _java_options(quick)))
+        if scratch is not None:
+            builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for key, value in {**SETTINGS, "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as e:  # the gateway raises several unrelated types
+        raise SessionError(f"Spark did not start: {str(e).splitlines()[0]:.300}; check that Java 17 runs and that spark.* settings are right") from None
+    if spark.conf.get("spark.speculation", "false").lower() == "true" or spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
+        raise SessionError("spark.speculation is on: a copied fetch task would ask a host twice; set spark.speculation=false")
+    return spark
+
+
+def _java_options(quick: bool) -> str:
+    log4j = Path(__file__).parent / "data" / "log4j2.properties"
+    # extraClassPath alone would let the JVM warn on each reflective access of Arrow; these are Spark's own opens.
+    opts = f"-Dlog4j2.configurationFile=file:{log4j} -Dlog4j.configurationFile=file:{log4j} -XX:+UseParallelGC -Duser.timezone=UTC"
+    return opts + (" -XX:TieredStopAtLevel=1" if quick else "")

@@ -1,0 +1,76 @@
+"""The frontier: base and log reduced to one row a key (DESIGN "Base + append-only log + fold").
+
+The order (updated_no, writer, seq) decides, never the place of a row, so a log row that is already in the base
+changes nothing, and half a fold is harmless.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from crawlkit.tables import TABLES
+
+ROW = [c for c in TABLES["crawldb"].column_names if c != "url_key"]
+_SIGNALS = ("kind", "writer", "seq", "due_at", "force", "mode")
+
+
+def reduce_rows(base: DataFrame, log: DataFrame) -> DataFrame:
+    """crawldb rows as they are once `log` is folded into `base`: one row for each url_key.
+
+    The newest state row wins; a key without one takes its first found row. Found rows newer than the state lower the
+    depth, make the URL due (`due_at`; `force` wakes the dead and refused too) and change priority as their mode says.
+    """
+    as_log = base.select("url_key", *ROW, F.lit("state").alias("kind"), F.lit("").alias("writer"), F.lit(-1).cast("bigint").alias("seq"),
+                         F.lit(None).cast("timestamp").alias("due_at"), F.lit(False).alias("force"), F.lit(None).cast("string").alias("mode"))
+    rows = as_log.unionByName(log.select("url_key", *ROW, *_SIGNALS))
+    state, found = F.col("kind") == "state", F.col("kind") == "found"
+    whole = F.struct(*ROW)
+    order = F.struct("updated_no", "writer", "seq")
+    grouped = rows.groupBy("url_key").agg(
+        F.max_by(F.when(state, whole), F.when(state, order)).alias("state"),
+        F.min_by(F.when(found, whole), F.when(found, order)).alias("first"),
+        F.min("depth").alias("min_depth"),
+        F.max(F.when(found & F.col("due_at").isNotNull(), F.struct("updated_no", "due_at", "force"))).alias("signal"),
+        F.max(F.when(found & F.col("mode").isin("update", "overwrite"), F.struct("updated_no", "seq", "mode", "priority_class", "boost"))).alias("told"),
+    )
+    row = F.coalesce("state", "first")
+    kept = [row[c].alias(c) for c in ROW]
+    out = grouped.select("url_key", *kept, "min_depth", "signal", "told", F.col("state").isNotNull().alias("known"))
+    return _with_signals(out).select("url_key", *ROW)
+
+
+def _with_signals(out: DataFrame) -> DataFrame:
+    newer = F.col("signal").isNotNull() & (~F.col("known") | (F.col("signal.updated_no") > F.col("updated_no")))
+    asleep = F.col("state").isin("dead", "refused")
+    forced = newer & F.coalesce(F.col("signal.force"), F.lit(False))
+    woken = newer & ~asleep & (F.col("last_fetch").isNull() | (F.col("signal.due_at") > F.col("last_fetch")))
+    due: Column = F.when(forced, F.col("signal.due_at")).when(woken, F.least("next_fetch", "signal.due_at")).otherwise(F.col("next_fetch"))
+    told = F.col("told.mode")
+    cls = F.when(told == "overwrite", F.col("told.priority_class")).when(told == "update", F.least("priority_class", "told.priority_class")).otherwise(F.col("priority_class"))
+    boost = F.when(told == "overwrite", F.col("told.boost")).when(told == "update", F.greatest("boost", "told.boost")).otherwise(F.col("boost"))
+    return out.withColumns({
+        "next_fetch": due, "state": F.when(forced & asleep, F.lit("queued")).otherwise(F.col("state")), "retries": F.when(forced, F.lit(0)).otherwise(F.col("retries")),
+        "priority_class": cls, "boost": boost, "depth": F.least("depth", "min_depth"),
+    })
+
+
+def live_log(log: DataFrame, buckets: DataFrame) -> DataFrame:
+    """Log rows that are not in the base yet, by each bucket's `folded_through`."""
+    through = F.broadcast(buckets.select("host_bucket", "folded_through"))
+    return log.join(through, "host_bucket", "left").where(F.col("folded_through").isNull() | (F.col("updated_no") > F.col("folded_through"))).drop("folded_through")
+
+
+def bucket_summary(rows: DataFrame, folded_through: int) -> DataFrame:
+    """`buckets` rows of freshly folded crawldb rows."""
+    due = [F.min(F.when(F.col("priority_class") == c, F.col("next_fetch"))).alias(f"next_due_{c}") for c in range(4)]
+    return rows.groupBy("host_bucket").agg(F.count("*").alias("rows"), *due).withColumns({"log_rows": F.lit(0), "folded_through": F.lit(folded_through)})
+
+
+def merge_summaries(buckets: DataFrame, log: DataFrame) -> DataFrame:
+    """`buckets` rows of buckets that were not folded: the log's sightings make them due and count as log rows."""
+    due = [F.min(F.when((F.col("priority_class") == c), F.coalesce("due_at", "next_fetch"))).alias(f"seen_{c}") for c in range(4)]
+    seen = log.groupBy("host_bucket").agg(F.count("*").alias("seen_rows"), *due)
+    joined = buckets.join(seen, "host_bucket", "full")
+    return joined.select("host_bucket", F.coalesce("rows", F.lit(0)).alias("rows"), *[F.least(f"next_due_{c}", f"seen_{c}").alias(f"next_due_{c}") for c in range(4)],
+                         F.coalesce("seen_rows", F.lit(0)).alias("log_rows"), "folded_through")

@@ -1,0 +1,120 @@
+"""generate: the most due rows of the most due unclaimed buckets -> the fetch list, each row with slot and rank.
+
+Contract: every selected URL stands once; a registered domain (and domains whose hosts shared an address) has one
+slot; one `robots` row for each origin stands before its pages; a host has at most its cap.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from crawlkit.config import Config
+from crawlkit.rules.priority import points_sql
+
+ORIGIN = F.regexp_extract("url", r"^(https?://[^/?#]+)", 1)
+
+
+def choose_buckets(rows: Iterable[Mapping[str, Any]], now: float, limit: int, taken: set[int]) -> list[int]:
+    """At most `limit` unclaimed buckets with something due: those with due class 0 first, then the longest overdue."""
+    due = []
+    for r in rows:
+        times = [r[f"next_due_{c}"] for c in range(4)]
+        first = min((t for t in times if t is not None), default=None)
+        if first is not None and first <= now and r["host_bucket"] not in taken:
+            urgent = times[0] is not None and times[0] <= now
+            due.append((not urgent, first, r["host_bucket"]))
+    return sorted(b for *_, b in sorted(due)[:limit])
+
+
+def select_due(rows: DataFrame, hostdb: DataFrame, host_ranks: DataFrame, cfg: Config, now: float, clock_now: float, seed: int) -> DataFrame:
+    """crawldb rows of a round with score and explore: due, allowed, capped for each host, within the round's budget.
+
+    now: nominal time (schedules). clock_now: real time (politeness): a host that may not be asked within the round is left out.
+    """
+    cls = F.when(F.col("host").isin(*cfg.schedule.news_hosts or ("",)), "news").otherwise("generic")
+    budget_s = cfg.round.minutes * 60
+    hosts = hostdb.select("host", F.coalesce("delay_ms", F.lit(0)).alias("host_delay_ms"), "next_allowed_at", F.coalesce("blacklisted", F.lit(False)).alias("barred"))
+    due = (rows.where((F.col("next_fetch") <= F.timestamp_micros(F.lit(int(now * 1e6)))) & ~F.col("state").isin("dead", "refused"))
+           .join(F.broadcast(hosts), "host", "left").where(~F.coalesce("barred", F.lit(False)))
+           .where(F.col("next_allowed_at").isNull() | (F.col("next_allowed_at").cast("double") < clock_now + budget_s))
+           .join(F.broadcast(host_ranks.select("host", "quality")), "host", "left")
+           .withColumns({"quality": F.coalesce("quality", F.lit(0.5)), "class": cls}))
+    scored = due.withColumn("score", F.expr(points_sql(now)))
+    # a host is not planned more URLs than its delay lets through in the round
+    delay_s = F.greatest(F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s))
+    fits = F.when(delay_s > 0, F.floor(budget_s / delay_s) + 1).otherwise(cfg.round.urls_per_host)
+    first = Window.partitionBy("host").orderBy("priority_class", F.desc("score"), "depth", "url_key")
+    capped = scored.withColumn("host_pos", F.row_number().over(first)).where(F.col("host_pos") <= F.least(F.lit(cfg.round.urls_per_host), fits))
+    return _within_budget(capped, cfg.round.max_urls, cfg.frontier.explore, seed)
+
+
+def _within_budget(rows: DataFrame, max_urls: int, explore: float, seed: int) -> DataFrame:
+    """The best by class and score, and a share by chance (of the seed) among the rest."""
+    best = int(max_urls * (1 - explore))
+    by_score = Window.orderBy("priority_class", F.desc("score"), "depth", "url_key")
+    by_chance = Window.orderBy(F.when(F.col("pos") <= best, 0).otherwise(1), F.xxhash64(F.lit(seed), "url_key"))
+    rows = rows.withColumn("pos", F.row_number().over(by_score))
+    over = rows.withColumn("chance", F.row_number().over(by_chance)).where(F.col("chance") <= max_urls)
+    return over.withColumn("explore", F.col("pos") > max_urls).drop("pos", "chance")
+
+
+def assign_slots(domains: Iterable[Mapping[str, Any]], slots: int, hot_share: float, hot: Iterable[str] = ()) -> tuple[dict[str, int], int]:
+    """Slot of each domain and the number of slots.
+
+    domains: rows of domain, n (planned URLs), cost_s (polite time), ips. Domains that share an address go together; a
+    hot domain (named, or above `hot_share` of all rows when there are several) has a slot of its own; the others are
+    spread by their polite time, longest first.
+    """
+    rows = {d["domain"]: d for d in domains}
+    parent = {d: d for d in rows}
+
+    def root(d: str) -> str:
+        while parent[d] != d:
+            parent[d] = parent[parent[d]]
+            d = parent[d]
+        return d
+
+    at_ip: dict[str, str] = {}
+    for d in sorted(rows):
+        for ip in rows[d]["ips"] or ():
+            parent[root(d)] = root(at_ip.setdefault(ip, d))
+    groups: dict[str, list[str]] = defaultdict(list)
+    for d in sorted(rows):
+        groups[root(d)].append(d)
+    total = sum(r["n"] for r in rows.values())
+    hot_names = set(hot)
+    ordered = sorted(groups.values(), key=lambda g: (-max(rows[d]["cost_s"] for d in g), g[0]))
+    out: dict[str, int] = {}
+    load = [0.0] * slots
+    extra = slots
+    for g in ordered:
+        n = sum(rows[d]["n"] for d in g)
+        if len(groups) > 1 and (hot_names & set(g) or (n > hot_share * total and n >= 1000)):
+            slot, extra = extra, extra + 1
+        else:
+            slot = min(range(slots), key=lambda s: (load[s], s))
+            load[slot] += sum(rows[d]["n"] for d in g)
+        out |= dict.fromkeys(g, slot)
+    used = sorted(set(out.values()))
+    dense = {s: i for i, s in enumerate(used)}
+    return {d: dense[s] for d, s in out.items()}, len(used)
+
+
+def with_robots_rows(pages: DataFrame, robots: DataFrame, hostdb: DataFrame, slots: DataFrame) -> DataFrame:
+    """The fetch list: pages with their slot, one robots row for each origin with the stored copy and the host's state, ranked."""
+    pages = pages.join(F.broadcast(slots), "domain").withColumns({"kind": F.lit("page"), "origin": ORIGIN})
+    origins = pages.groupBy("origin", "host", "domain", "host_bucket", "slot").agg(F.max("score").alias("score"))
+    newest = Window.partitionBy("origin").orderBy(F.desc("fetched_at"))
+    copies = (robots.join(F.broadcast(origins.select("origin")), "origin", "left_semi").withColumn("n", F.row_number().over(newest)).where("n = 1")
+              .select("origin", F.col("status").alias("robots_status"), F.col("body").alias("robots_body"), F.col("fetched_at").alias("robots_fetched_at"), F.col("expires").alias("robots_expires")))
+    url = F.concat("origin", F.lit("/robots.txt"))
+    rows = (origins.join(copies, "origin", "left").join(hostdb.select("host", F.col("state_json").alias("host_state")), "host", "left")
+            .withColumns({"kind": F.lit("robots"), "url": url, "url_key": F.unhex(F.substring(F.sha2(url, 256), 1, 32)), "host_pos": F.lit(0)}))
+    all_rows = pages.unionByName(rows, allowMissingColumns=True)
+    rank = Window.partitionBy("slot").orderBy(F.when(F.col("kind") == "robots", 0).otherwise(1), "host_pos", F.desc("score"), "kind", "url_key")
+    return all_rows.withColumn("rank", F.row_number().over(rank))

@@ -1,0 +1,152 @@
+"""parse: WARC records of a round's captures -> pages, links, found rows, rejects. It never asks the network (G4).
+
+Each batch is parsed in a forked child with a time limit; a batch whose child dies is parsed again page by page, and
+the page that kills is a reject (parse_crash or parse_timeout), never the end of the stage.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from crawlkit.config import Config
+from crawlkit.outcomes import Reason
+from crawlkit.stages.parse_page import ITEM_SCHEMA, PARSED_SCHEMA, parse_item
+from crawlkit.tables import TABLES
+
+BATCH = 64
+ReadRecord = Callable[[str, int, int], tuple[list[tuple[str, str]], bytes]]  # (file, offset, length) -> (headers, payload)
+
+
+def to_parse(captures: DataFrame, fetchlist: DataFrame) -> DataFrame:
+    """The round's captures with something to read, each with where its payload stands and its frontier row's place.
+
+    A revisit of another URL's copy is read from that copy; a revisit of the URL's own copy is unchanged and not read again.
+    """
+    done = captures.where("is_outcome AND kind = 'page' AND outcome IN ('fetched', 'redirected')")
+    copies = captures.where("record_type = 'response'").select(F.col("capture_id").alias("revisit_of"), F.col("warc_filename").alias("c_file"), F.col("warc_record_offset").alias("c_offset"), F.col("warc_record_length").alias("c_length"))
+    at = done.join(F.broadcast(copies), "revisit_of", "left")
+    row = fetchlist.where("kind = 'page'").select("url_key", "depth", "redirects", "domain")
+    own = F.col("record_type") == "response"
+    return (at.join(row, "url_key").where(own | F.col("c_file").isNotNull()).select(
+        "capture_id", "url_key", "url", "host", "domain", "depth", "redirects", "outcome", "content_type", "truncated", "redirect_to",
+        F.when(own, F.col("warc_filename")).otherwise(F.col("c_file")).alias("file"),
+        F.when(own, F.col("warc_record_offset")).otherwise(F.col("c_offset")).alias("offset"),
+        F.when(own, F.col("warc_record_length")).otherwise(F.col("c_length")).alias("length")))
+
+
+def parsed(items: DataFrame, read: ReadRecord, cfg: Config, now: float, tasks: int) -> DataFrame:
+    """One row for each item: page (null for redirects and rejects), links, found, rejects."""
+
+    def batches(it: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in it:
+            rows = batch.to_pylist()
+            for i in range(0, len(rows), BATCH):
+                yield from _isolated(rows[i:i + BATCH], read, cfg, now)
+
+    spread = items.repartitionByRange(tasks, "file", "offset").sortWithinPartitions("file", "offset")
+    return spread.select(*[c.split(" ", 1)[0] for c in ITEM_SCHEMA]).mapInArrow(batches, PARSED_SCHEMA)
+
+
+def _isolated(rows: list[dict[str, Any]], read: ReadRecord, cfg: Config, now: float) -> Iterator[pa.RecordBatch]:
+    """The rows parsed in a child; if it dies, each alone."""
+    table, why = _in_child(rows, read, cfg, now, cfg.parse.page_timeout_s * (1 + len(rows) / 8))
+    if table is not None:
+        yield from table.to_batches()
+    elif len(rows) > 1:
+        for row in rows:
+            yield from _isolated([row], read, cfg, now)
+    else:
+        yield pa.RecordBatch.from_pylist([_rejected(rows[0], why)], _schema())
+
+
+def _rejected(row: dict[str, Any], reason: Reason) -> dict[str, Any]:
+    detail = f"{row['file']} at {row['offset']}"
+    return {"capture_id": row["capture_id"], "page": None, "links": [], "found": [], "rejects": [{"item": row["url"], "reason": str(reason), "detail": detail}]}
+
+
+_SCHEMA: list[pa.Schema] = []
+
+
+def _schema() -> pa.Schema:
+    if not _SCHEMA:
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        _SCHEMA.append(to_arrow_schema(StructType.fromDDL(PARSED_SCHEMA)))
+    return _SCHEMA[0]
+
+
+def _in_child(rows: list[dict[str, Any]], read: ReadRecord, cfg: Config, now: float, limit_s: float) -> tuple[pa.Table | None, Reason]:
+    schema = _schema()  # made before the fork, once
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(r)
+            out = pa.RecordBatch.from_pylist([parse_item(row, read, cfg, now) for row in rows], schema)
+            with os.fdopen(w, "wb") as f, pa.ipc.new_stream(f, schema) as stream:
+                stream.write_batch(out)
+            status = 0
+        except MemoryError:
+            status = 2
+        finally:
+            os._exit(status)
+    os.close(w)
+    chunks: list[bytes] = []
+    deadline = time.monotonic() + limit_s
+    reason = Reason.PARSE_CRASH
+    with os.fdopen(r, "rb", buffering=0) as f:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([f], [], [], left)[0]:
+                os.kill(pid, signal.SIGKILL)
+                reason = Reason.PARSE_TIMEOUT
+                break
+            chunk = f.read(1 << 20)
+            if not chunk:
+                break
+            chunks.append(chunk)
+    _, status = os.waitpid(pid, 0)
+    if status != 0:
+        return None, reason
+    return pa.ipc.open_stream(b"".join(chunks)).read_all(), reason
+
+
+def pages_of(rows: DataFrame, round_id: str) -> DataFrame:
+    """`pages` of the round."""
+    return rows.where("page IS NOT NULL").select("capture_id", "page.*").withColumn("round_id", F.lit(round_id))
+
+
+def links_of(rows: DataFrame, round_id: str) -> DataFrame:
+    """`links` of the round."""
+    return rows.select("capture_id", F.explode("links").alias("l")).select("capture_id", "l.*").withColumn("round_id", F.lit(round_id))
+
+
+def rejects_of(rows: DataFrame, round_id: str) -> DataFrame:
+    """`rejects` of the stage."""
+    return rows.select("capture_id", F.posexplode("rejects").alias("n", "r")).select("capture_id", F.col("n").cast("bigint").alias("n"), "r.*").withColumns({"round_id": F.lit(round_id), "stage": F.lit("parse")})
+
+
+def found_of(rows: DataFrame, round_id: str, round_no: int, now: float) -> DataFrame:
+    """Found rows of crawldb_log: one for each distinct target, from the shallowest page (then the smallest key)."""
+    flat = rows.select(F.explode("found").alias("f")).select("f.*")
+    rest = [c for c in flat.columns if c != "url_key"]
+    best = flat.groupBy("url_key").agg(F.min_by(F.struct(*rest), F.struct("depth", "redirects", "parent_key")).alias("b")).select("url_key", "b.*")
+    at = F.timestamp_micros(F.lit(int(now * 1e6)))
+    return best.withColumns({
+        "state": F.lit("queued"), "priority_class": F.lit(2), "boost": F.lit(0.0), "first_seen": at, "next_fetch": at, "retries": F.lit(0), "n_fetch": F.lit(0).cast("bigint"),
+        "n_change": F.lit(0).cast("bigint"), "history": F.lit(""), "flags": F.array().cast("array<string>"), "updated_no": F.lit(round_no), "round_id": F.lit(round_id),
+        "writer": F.lit("parse"), "kind": F.lit("found"), "seq": F.lit(0).cast("bigint"), "force": F.lit(False), "mode": F.lit("keep")})
+
+
+PAGE_COLUMNS = [c for c in TABLES["pages"].columns if c.name not in ("capture_id", "round_id")]

@@ -1,0 +1,113 @@
+"""The object seam on a local folder: whole or not at all, and atomic compare-and-swap."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from crawlkit.adapters import objects
+from crawlkit.adapters.objects import LocalObjects, ObjectMissing, StoreFull
+
+
+@pytest.fixture
+def store(tmp_path):
+    return LocalObjects(tmp_path / "store")
+
+
+def test_put_get_list_delete(store):
+    assert store.put_if_absent("a/b/c.json", b"1")
+    assert not store.put_if_absent("a/b/c.json", b"2")
+    data, etag = store.get("a/b/c.json")
+    assert data == b"1"
+    store.put("a/b/c.json", b"2")
+    assert store.get("a/b/c.json")[0] == b"2"
+    assert store.get("a/b/c.json")[1] != etag
+    store.put("a/bb", b"")
+    assert store.list() == ["a/b/c.json", "a/bb"]
+    assert store.list("a/b/") == ["a/b/c.json"]
+    assert store.list("a/b") == ["a/b/c.json", "a/bb"]
+    assert store.list("none/") == []
+    store.delete("a/bb")
+    store.delete("a/bb")
+    assert store.list("a/bb") == []
+
+
+def test_missing(store):
+    for call in (store.get, store.size, store.open_range):
+        with pytest.raises(ObjectMissing):
+            call("a/b")
+
+
+def test_files_and_ranges(store, tmp_path):
+    source = tmp_path / "source"
+    source.write_bytes(bytes(range(100)))
+    assert store.put_file_if_absent("w/x.warc.gz", source)
+    assert not store.put_file_if_absent("w/x.warc.gz", source)
+    assert store.size("w/x.warc.gz") == 100
+    assert store.open_range("w/x.warc.gz", 10, 3).read() == bytes([10, 11, 12])
+    with store.open_range("w/x.warc.gz", 98) as f:
+        assert f.read() == bytes([98, 99])
+    assert store.local_path("w/x.warc.gz").read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize("key", ["", "/etc/passwd", "a/../../b", "a//b", "a/", ".", ".tmp/x", ".cas.lock", "a\0b"])
+def test_keys_stay_inside_the_store(store, key):
+    with pytest.raises(ValueError):
+        store.put_if_absent(key, b"")
+    assert not store.root.exists() or os.listdir(store.root / ".tmp") == []
+
+
+def test_compare_and_swap(store):
+    first = store.compare_and_swap("l", b"1", None)
+    assert first is not None
+    assert store.compare_and_swap("l", b"x", None) is None
+    second = store.compare_and_swap("l", b"2", first)
+    assert store.compare_and_swap("l", b"3", first) is None
+    assert store.get("l") == (b"2", second)
+
+
+def test_compare_and_swap_loses_no_increment_between_threads(store):
+    store.put("n", b"0")
+
+    def add():
+        for _ in range(25):
+            while True:
+                data, etag = store.get("n")
+                if store.compare_and_swap("n", b"%d" % (int(data) + 1), etag):
+                    break
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert store.get("n")[0] == b"100"
+
+
+def test_compare_and_swap_has_one_winner_between_processes(store):
+    code = "import sys; from pathlib import Path; from crawlkit.adapters.objects import LocalObjects as L; print(L(Path(sys.argv[1])).compare_and_swap('k', sys.argv[2].encode(), None) is not None)"
+    running = [subprocess.Popen([sys.executable, "-c", code, str(store.root), str(i)], stdout=subprocess.PIPE, text=True) for i in range(4)]
+    assert sorted(p.communicate(timeout=20)[0].strip() for p in running) == ["False", "False", "False", "True"]
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(store, monkeypatch):
+    def full(fd):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(objects.os, "fsync", full)
+    with pytest.raises(StoreFull, match="no room left"):
+        store.put_if_absent("a/b", b"1")
+    monkeypatch.undo()
+    assert store.list() == []
+    assert os.listdir(store.root / ".tmp") == []
+
+
+def test_it_travels_to_a_worker(store):
+    store.put("a", b"1")
+    assert pickle.loads(pickle.dumps(store)).get("a")[0] == b"1"
