@@ -123,6 +123,27 @@ class Fetch(Section):
         return v
 
 
+    def is_loopback(self, host: str) -> bool:
+        """Whether a host is reached on this machine only: by connect_to, by its address, or as localhost."""
+        target = self.connect_to_of(host)
+        name = target.rsplit(":", 1)[0] if target else host
+        try:
+            return ipaddress.ip_address(name.strip("[]")).is_loopback
+        except ValueError:
+            return name == "localhost" or name.endswith(".localhost")
+
+    def connect_to_of(self, host: str) -> str | None:
+        """The connect_to target of a host: its own entry, else the longest `*.suffix` that covers it, else `*`."""
+        if host in self.connect_to:
+            return self.connect_to[host]
+        labels = host.split(".")
+        for i in range(1, len(labels)):
+            pattern = "*." + ".".join(labels[i:])
+            if pattern in self.connect_to:
+                return self.connect_to[pattern]
+        return self.connect_to.get("*")
+
+
 class Politeness(Section):
     delay_s: float = _f(1.0, "Gap between two requests to one host (end of an answer to the next start).", ge=0)
     domain_delay_s: float = _f(0.5, "Floor of the gap within a registered domain.", ge=0)

@@ -157,7 +157,7 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
         if round_.buckets:
             planned = job.of_round("fetchlist", round_)
             return _planned_counts(round_, planned)
-        summary = [{**r.asDict(), **{f"next_due_{c}": _unix(r[f"next_due_{c}"]) for c in range(4)}} for r in job.read("buckets").collect()]
+        summary = [r.asDict() for r in job.read("buckets").select("host_bucket", *[F.col(f"next_due_{c}").cast("double").alias(f"next_due_{c}") for c in range(4)]).collect()]
         injected = (job.crawl.mark(round_, "inject") or {}).get("buckets", [])
         known = {r["host_bucket"]: r for r in summary}
         for b in injected:
@@ -195,13 +195,23 @@ def _planned_counts(round_: Round, planned: "DataFrame") -> Counts:
 
 def fetch(job: Job, round_: Round) -> Counts:
     """The fetch list -> WARC files and parts; one task a slot, one action, no shuffle after it."""
+    from functools import partial
+
+    from crawlkit.adapters.slot import run_slot_in
     from crawlkit.stages.fetch import run_slots
 
     slots = (job.crawl.mark(round_, "generate") or {}).get("slots", 0)
     if not slots:
         return {"planned": 0}
     planned = job.of_round("fetchlist", round_)
-    return run_slots(planned, slots, job.cfg, str(job.crawl.data / "state"), str(job.crawl.warc.root), round_)
+    runner = partial(run_slot_in, cfg=job.cfg, state_root=str(job.crawl.objects.root), warc_root=str(job.crawl.warc.root), seed=round_.seed)
+    done = run_slots(planned, slots, runner)
+    total: dict[str, float] = {}
+    for row in done:
+        for name, value in row.items():
+            if name != "slot":
+                total[name] = total.get(name, 0) + value
+    return {k: int(v) if v == int(v) else v for k, v in total.items()} | {"slots": len(done)}
 
 
 def _parts(job: Job, round_: Round) -> "DataFrame":
@@ -353,10 +363,6 @@ def report(job: Job, round_: Round) -> Counts:
     from crawlkit.report import write_report
 
     return write_report(job, round_)
-
-
-def _unix(t: datetime.datetime | None) -> float | None:
-    return None if t is None else t.replace(tzinfo=datetime.UTC).timestamp()
 
 
 STAGES: dict[str, Callable[..., Counts]] = {"inject": inject, "generate": generate, "fetch": fetch, "commit": commit, "parse": parse, "dedup": dedup, "update": update, "rank": rank, "report": report}

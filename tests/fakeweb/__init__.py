@@ -17,13 +17,14 @@ The model that `expected` follows:
   links of pages that say nofollow (meta, or X-Robots-Tag for every agent or for our token).
 - States: 200 `fetched` (also if cut by length or by a disconnect in the body: `truncated`); 3xx `redirected`; a redirect
   that itself was reached over `max_redirects` hops: `chain_end_state`, its target unknown; 404, 410, 451 and other 4xx
-  `dead`; 403 `forbidden_state`, due after `forbidden_s`; 429 `retrying`, due after its Retry-After; 5xx and faults before
-  the end of the header `retrying`, due after the k-th of `retry_delays_s`, `dead` at the failure after the last;
+  `dead`; 403 `forbidden_state`, due after `forbidden_s`; 429 `retrying`, due after its Retry-After, or the first retry
+  delay if that is longer; 5xx, resets and stalls before the end of the header `retrying`, due after the k-th of
+  `retry_delays_s`, `given_up_state` at the failure after the last; what is no HTTP `malformed_state`;
   a path that robots.txt forbids `robots_skipped`; all of a host whose robots.txt is 5xx or 429 `unreadable_state`,
   of a host that cannot be reached `unreachable_state` (neither is ever requested); image/png `binary_state`.
 - A page is due again after its interval: `interval_s` at first, then x `changed_factor` or x `unchanged_factor`, within
   floor and ceiling. Changed: another text, or another body on a noindex page. A page with validators whose body is
-  the same answers 304. Redirected, dead, skipped and refused rows are not due again.
+  the same answers 304. Redirected and skipped URLs are due again after `interval_s`; dead and refused ones never.
 - robots.txt is read again once its copy is `robots_ttl_s` old by the rounds' clock.
 - noindex pages are fetched and have no text; their links are followed.
 - Clusters: pages with text, equal in words or a planned near pair (Jaccard over 0.85), joined to components.

@@ -22,7 +22,7 @@ class Policy:
     """What the crawler is set to, and the choices that the standards leave to it.
 
     nows: the `--now` of each round, Unix s; the server's day in a round is the day of its now.
-    revisit: fetched pages are due again after their interval (False: a fetched page is never due again).
+    revisit: fetched, redirected and skipped URLs are due again after their interval (False: never).
     Other times in s. The `*_state` values name the state in which such a URL rests.
     """
 
@@ -42,6 +42,8 @@ class Policy:
     unreadable_state: str = "queued"  # robots 5xx or 429
     unreachable_state: str = "queued"  # refused connections, names that do not resolve: robots.txt cannot be had
     forbidden_state: str = "retrying"  # 403, until it is tried again
+    given_up_state: str = "retrying"  # after the last retry; due again after the interval (None if the state is dead)
+    malformed_state: str = "dead"  # an answer that is no HTTP
     chain_end_state: str = "dead"  # the redirect after max_redirects
     binary_state: str = "refused"  # content type that is not read
 
@@ -130,7 +132,7 @@ class _Walk:
             elif not host.robots.readable:
                 row.state = self.policy.unreadable_state
             elif self.web.allowed(row.url, self._robots_day(host.name, now, day)) is False:
-                row.state, row.next_fetch = "robots_skipped", None
+                row.state, row.next_fetch = "robots_skipped", self._again(now)
             else:
                 sent[row.url] = self._fetch(row, number, now, day)
         self.requests.append(sent)
@@ -159,25 +161,38 @@ class _Walk:
         elif status == 200:
             return self._store(row, page, number, now, day)
         elif page is not None and page.to:
-            row.state, row.next_fetch = "redirected", None
             if row.hops >= policy.max_redirects:
-                row.state = policy.chain_end_state
+                row.state, row.next_fetch = policy.chain_end_state, None
             else:
+                row.state, row.interval_s, row.next_fetch = "redirected", self._initial(), self._again(now)
                 self.find(page.to, row.url, row.depth, number, now, row.hops + 1)
         elif status == 403:
             row.state, row.next_fetch = policy.forbidden_state, now + policy.forbidden_s
         elif status == 429:
-            row.state, row.next_fetch = "retrying", now + (page.retry_after_s or 0)
+            row.state, row.next_fetch = "retrying", now + max(page.retry_after_s or 0, policy.retry_delays_s[0])
+        elif page is not None and page.fault == "garbage":
+            row.state, row.next_fetch = policy.malformed_state, None
         elif status is None or status >= 500 or status == 408:
-            row.failures += 1
-            if row.failures > len(policy.retry_delays_s):
-                row.state, row.next_fetch = "dead", None
-            else:
-                wait = max(policy.retry_delays_s[row.failures - 1], page.retry_after_s or 0)
-                row.state, row.next_fetch = "retrying", now + wait
+            self._fail(row, page, now)
         else:
             row.state, row.next_fetch = "dead", None
         return status
+
+    def _initial(self) -> float:
+        return min(max(self.policy.interval_s, self.policy.floor_s), self.policy.ceiling_s)
+
+    def _again(self, now: float) -> float | None:
+        return now + self._initial() if self.policy.revisit else None
+
+    def _fail(self, row: Row, page: Page, now: float) -> None:
+        policy = self.policy
+        row.failures += 1
+        if row.failures > len(policy.retry_delays_s):
+            row.state = policy.given_up_state
+            row.next_fetch = None if row.state == "dead" else self._again(now)
+        else:
+            wait = max(policy.retry_delays_s[row.failures - 1], page.retry_after_s or 0)
+            row.state, row.next_fetch = "retrying", now + wait
 
     def _store(self, row: Row, page: Page, number: int, now: float, day: int) -> int:
         policy, version = self.policy, page.version(day)
@@ -186,13 +201,13 @@ class _Walk:
         status = 304 if policy.conditional and page.validators and same_body else 200
         row.state, row.failures, row.last_fetched = "fetched", 0, number
         if row.first_fetched is None:
-            row.first_fetched, row.interval_s = number, min(max(policy.interval_s, policy.floor_s), policy.ceiling_s)
+            row.first_fetched, row.interval_s = number, self._initial()
         else:
-            # changed means another text, or another body where no text is kept
-            same = same_body if page.noindex else same_text
-            row.n_unchanged += same
-            row.n_change += not same
-            factor = policy.unchanged_factor if same else policy.changed_factor
+            # changed means another text, or another body where no text is kept; a cut body proves nothing
+            same = None if row.truncated else same_body if page.noindex else same_text
+            row.n_unchanged += same is True
+            row.n_change += same is False
+            factor = 1.0 if same is None else policy.unchanged_factor if same else policy.changed_factor
             row.interval_s = min(max(row.interval_s * factor, policy.floor_s), policy.ceiling_s)
         row.status, row.text_version, row.body_version = status, version, body
         row.next_fetch = now + row.interval_s if policy.revisit else None

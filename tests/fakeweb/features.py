@@ -101,7 +101,7 @@ def changing(b: Builder, host: str) -> None:
     b.lead(b.page(host, feature="churn", churn=True, validators="etag"))
     b.lead(b.page(host, feature="churn", churn=True))
     if b.hosts[host].robots.later:
-        b.lead(b.page(host, b.path("until-thursday"), feature="robots", denied_from_day=b.hosts[host].robots.later[0]))
+        b.lead(b.page(host, b.path("withdrawn"), feature="robots", denied_from_day=b.hosts[host].robots.later[0]))
 
 
 def malformed(b: Builder, host: str) -> None:

@@ -145,7 +145,7 @@ _MAZE = re.compile(r"/maze/((?:more/)*)\Z")
 CALENDAR_START = "/events/2028/09"  # two years ahead of EPOCH is the end of the default range
 
 
-@dataclass
+@dataclass(repr=False)
 class FakeWeb:
     """The web. `pages` are all planned URLs; the traps have endlessly more, made by `page`."""
 

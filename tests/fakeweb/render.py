@@ -7,7 +7,7 @@ import html
 import zlib
 from email.utils import formatdate, parsedate_to_datetime
 
-from crawlkit.sampleweb import Reply, Request
+from crawlkit.loopback import Reply, Request
 from tests.fakeweb.plan import FakeWeb, Host, Link, Page
 from tests.fakeweb.words import sentences
 

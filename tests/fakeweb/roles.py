@@ -143,7 +143,7 @@ def _hosts(b: Builder, count: int) -> None:
             if role == "bare":
                 name = domain
         else:
-            domain = domains[(i * 7) % len(domains)] if i % 2 else domains[CORE + i % 5]
+            domain = domains[(i * 7) % len(domains)] if i % 2 else domains[-1 - i % 5]
             name = f"{subs[i % 4]}{i}.{domain}"
         address = f"127.{10 + b.seed % 100}.{i // 200}.{i % 200 + 1}"
         if role in ("token", "mirror") or (i >= CORE and i % 9 == 0):
@@ -173,7 +173,7 @@ def _special(host: Host, role: str) -> None:
     elif role == "refused":
         host.listening = False
     elif role == "lively":
-        robots.later = (3, robots.body + b"\nUser-agent: *\nDisallow: /until-thursday/\n")
+        robots.later = (6, robots.body + b"\nUser-agent: *\nDisallow: /withdrawn/\n")
         host.traps = True
 
 

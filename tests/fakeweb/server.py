@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from crawlkit.sampleweb import Exchange, Reply, Request, WebServer
+from crawlkit.loopback import Exchange, Reply, Request, WebServer
 from tests.fakeweb.plan import FakeWeb
 from tests.fakeweb.render import reply
 

@@ -10,7 +10,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Sequence
-from ssl import SSLContext
+from ssl import SSLContext, SSLError
 
 from crawlkit.adapters.dns import make_resolver
 from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves, parse_place
@@ -47,6 +47,13 @@ def request_bytes(request: FetchRequest, place: Place) -> bytes:
 def type_refused(content_type: str | None, allowed: Sequence[str]) -> bool:
     """Is this Content-Type outside the allowed beginnings? A missing one is not, nor is anything if none are given."""
     return bool(allowed and content_type and content_type.strip()) and not content_type.strip().lower().startswith(tuple(allowed))
+
+
+def without_credentials(url: str) -> str:
+    """The URL, or what was given as one, without what stands before @ in its authority."""
+    scheme, sep, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{sep}{authority.rpartition('@')[2]}{slash}{path}" if sep else url.rpartition("@")[2]
 
 
 class _Exchange:
@@ -199,7 +206,7 @@ class Engine:
             content_types: beginnings of the media types whose 2xx bodies are read; () any, None config.Fetch's.
             max_body_bytes: longer bodies are cut (default config.Fetch's).
         """
-        answer = Answer(request.url, wall_start=self._wall(), mono_start=self._monotonic())
+        answer = Answer(without_credentials(request.url), wall_start=self._wall(), mono_start=self._monotonic())
         exchange: _Exchange | None = None
         try:
             place = self._guard.parse(request.url)
@@ -212,8 +219,6 @@ class Engine:
             await self._attempt(request, place, exchange, answer, allowed, max_body_bytes or self._fetch.max_body_bytes)
         except Refused as refusal:
             answer.error, answer.error_detail = refusal.reason, refusal.detail
-            if refusal.reason is Reason.URL_INVALID or not answer.request_bytes:
-                answer.url = _without_credentials(request.url)
         finally:
             self._exchanges.discard(exchange)
             answer.wall_end, answer.mono_end = self._wall(), self._monotonic()
@@ -307,10 +312,10 @@ class Engine:
             try:
                 async with asyncio.timeout(share if left > 1 else None):
                     return await self._dial(place, admitted, ip)
-            except TimeoutError as err:
-                failure = err
             except OSError as err:
                 failure = err
+                if isinstance(err, SSLError):  # the other addresses hold the same certificate
+                    break
         raise connect_reason(failure)
 
     async def _dial(self, place: Place, admitted: Admitted, ip: str) -> _Connection:
@@ -358,9 +363,3 @@ class Engine:
         self._ticker = None
         if self._exchanges or self._idle:
             self._start_ticker()
-
-
-def _without_credentials(url: str) -> str:
-    scheme, sep, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    return f"{scheme}{sep}{authority.rpartition('@')[2]}{slash}{path}" if sep else url.rpartition("@")[2]

@@ -102,6 +102,11 @@ class ResponseReader:
     def body(self) -> bytes:
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
+    def drain(self) -> bytes:
+        """Takes the body bytes read so far out of the reader: for bodies that are not to be held in memory."""
+        body, self._parts = self.body, []
+        return body
+
     def header(self, name: str) -> str | None:
         """First value of a header; `name` in lower case."""
         return next((v for k, v in self.headers if k.lower() == name), None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import NamedTuple
 
 from crawlkit.outcomes import Refused
@@ -19,21 +18,28 @@ from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize
 MAX_BYTES = 512_000  # RFC 9309 2.5: at least 500 KiB
 MAX_CRAWL_DELAY_S = 1e9
 
-_RECORD = re.compile(
-    r"^[ \t\v\f]*(user-?agent|user agent|allow|disallow|dissallow|dissalow|disalow|diasllow|disallaw|crawl-delay|site-?map|content-signal|content-usage)"
-    r"(?:[ \t\v\f]*:[ \t\v\f]*([^\n#]*)|[ \t\v\f]+([^\s:#]+)[ \t\v\f]*(?=[\n#]|\Z))",
-    re.IGNORECASE | re.MULTILINE,
-)
+_WS = " \t\v\f"
+_USER_AGENT, _ALLOW, _DISALLOW, _SITEMAP, _CRAWL_DELAY, _SIGNAL = range(6)
+_FIELDS = {
+    "user-agent": _USER_AGENT, "useragent": _USER_AGENT, "user agent": _USER_AGENT,
+    "allow": _ALLOW,
+    "disallow": _DISALLOW, "dissallow": _DISALLOW, "dissalow": _DISALLOW, "disalow": _DISALLOW, "diasllow": _DISALLOW, "disallaw": _DISALLOW,
+    "sitemap": _SITEMAP, "site-map": _SITEMAP,
+    "crawl-delay": _CRAWL_DELAY,
+    "content-signal": _SIGNAL, "content-usage": _SIGNAL,
+}  # fmt: skip
+_FIELDS |= {name.capitalize(): kind for name, kind in _FIELDS.items()} | {"User-Agent": _USER_AGENT}
+_NO_COLON = re.compile(rf"[{_WS}]*([A-Za-z-]+)[{_WS}]+([^{_WS}]+)[{_WS}]*")
 _BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _DELAY = re.compile(r"[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+", re.ASCII)
-_SIGNAL = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ \t]*=[ \t]*([^\s,;]+)")
+_SIGNAL_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 # The one spelling in which patterns and URLs are compared (RFC 9309 2.2.2, 2.2.3): unreserved characters are decoded,
 # and so are * and $, which are no wildcards there any more, and ', which the URL standard escapes in queries only.
 _NORMAL = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?\[\]'-]*")
 _CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9/._~!$&()*+,;:@=?\[\]'-]")
 _DECODED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~*$'")
-_GRAM = 3  # characters of a pattern's longest piece that a path must contain
+_GRAM = 3
 
 
 class Match(NamedTuple):
@@ -65,11 +71,25 @@ class _Rule(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """Records of one token, from all its groups (RFC 9309 2.2.1: they are combined)."""
+    """What one group says, to all the tokens that it names."""
 
     rules: list[_Rule] = field(default_factory=list)
-    crawl_delay_s: float | None = None
     signals: list[Signal] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Delay:
+    """The delay that the tokens named since the last Crawl-delay share."""
+
+    seconds: float | None = None
+
+
+@dataclass(slots=True)
+class _Token:
+    """A product token of the file: its groups, which are combined (RFC 9309 2.2.1), and their delays."""
+
+    groups: list[_Group] = field(default_factory=list)
+    delays: list[_Delay] = field(default_factory=list)
 
 
 class _Wild(NamedTuple):
@@ -78,7 +98,7 @@ class _Wild(NamedTuple):
     prefix: str
     pieces: tuple[tuple[str, int], ...]  # (text, times in a row), each after a `*`
     tail: str  # what must end the path (of a pattern that ends in `$`)
-    gram: str  # a text of at most _GRAM characters that the path must contain
+    grams: frozenset[str]  # texts of at most _GRAM characters that the path must contain
 
 
 @dataclass(slots=True)
@@ -86,7 +106,7 @@ class Robots:
     """A parsed robots.txt. `sitemaps` are the values of its sitemap lines as written, each once, in order."""
 
     sitemaps: tuple[str, ...] = ()
-    _groups: dict[str, _Group] = field(default_factory=dict)
+    _tokens: dict[str, _Token] = field(default_factory=dict)
     _signals: list[Signal] = field(default_factory=list)  # outside any group: for everybody
     _matchers: dict[str, _Matcher] = field(default_factory=dict)
 
@@ -101,7 +121,7 @@ class Robots:
             return Match(True, group=token)
         matcher = self._matchers.get(token)
         if matcher is None:
-            matcher = self._matchers[token] = _Matcher(self._groups[token].rules)
+            matcher = self._matchers[token] = _Matcher([rule for group in self._tokens[token].groups for rule in group.rules])
         rule = matcher.decide(path)
         if rule is None:
             return Match(True, group=token)
@@ -110,12 +130,14 @@ class Robots:
     def crawl_delay_s(self, agent: str) -> float | None:
         """Crawl-delay of the group in force, in seconds: the largest that is a number."""
         token = self._token(agent)
-        return self._groups[token].crawl_delay_s if token is not None else None
+        delays = self._tokens[token].delays if token is not None else []
+        return max((delay.seconds for delay in delays if delay.seconds is not None), default=None)
 
     def signals(self, agent: str) -> tuple[Signal, ...]:
         """Opt-out signals outside any group and of the group in force."""
         token = self._token(agent)
-        return (*self._signals, *(self._groups[token].signals if token is not None else ()))
+        groups = self._tokens[token].groups if token is not None else []
+        return (*self._signals, *(signal for group in groups for signal in group.signals))
 
     def sitemap_urls(self, robots_url: str, policy: UrlPolicy = DEFAULT_POLICY) -> tuple[str, ...]:
         """Canonical URLs of the sitemap lines, resolved against the address of robots.txt; what is no URL is left out."""
@@ -129,9 +151,9 @@ class Robots:
 
     def _token(self, agent: str) -> str | None:
         low = agent.lower()
-        if low in self._groups:
+        if low in self._tokens:
             return low
-        return "*" if "*" in self._groups else None
+        return "*" if "*" in self._tokens else None
 
 
 def parse(body: bytes, max_bytes: int = MAX_BYTES, truncated: bool = False) -> Robots:
@@ -140,48 +162,51 @@ def parse(body: bytes, max_bytes: int = MAX_BYTES, truncated: bool = False) -> R
     Of a file longer than `max_bytes` the first part counts (RFC 9309 2.5), up to the last whole line: the stub of a
     cut line is no rule of the site. Time is linear in `max_bytes`.
     """
-    text = _decode(body, max_bytes, truncated)
     robots = Robots()
     sitemaps: dict[str, None] = {}
-    members: list[_Group] = []  # of the current group
-    delayed: list[_Group] = []  # those that the next Crawl-delay is for: named since the last one
-    closed = delay_seen = False
-    line_no, at = 1, 0
-    for record in _RECORD.finditer(text):
-        start = record.start()
-        line_no += text.count("\n", at, start)
-        at = start
-        name, value, bare = record.groups()
-        value = bare or (value or "").rstrip(" \t\v\f")
-        kind = name[0].lower()
-        if kind in "ad":
+    group: _Group | None = None
+    delay, delay_seen = _Delay(), False
+    closed = False
+    for line_no, line in enumerate(_decode(body, max_bytes, truncated).split("\n"), 1):
+        if not line:
+            continue
+        if "#" in line:
+            line = line.partition("#")[0]
+        name, colon, value = line.partition(":")
+        kind = _FIELDS.get(name)
+        if kind is None:
+            if not colon and (words := _NO_COLON.fullmatch(line)):
+                name, value = words.groups()
+            kind = _FIELDS.get(name.strip(_WS).lower())
+            if kind is None:
+                continue
+        value = value.strip(_WS)
+        if kind == _ALLOW or kind == _DISALLOW:
             closed = True
-            if value:
-                rule = _Rule(kind == "a", value, line_no)
-                for group in members:
-                    group.rules.append(rule)
-        elif kind == "u":
-            if closed:
-                members, delayed, closed = [], [], False
-            if delay_seen:
-                delayed, delay_seen = [], False
-            token = _line_token(value)
-            if token:
-                group = robots._groups.setdefault(token, _Group())
-                if group not in members:
-                    members.append(group)
-                delayed.append(group)
-        elif kind == "s":
+            if value and group is not None:
+                group.rules.append(_Rule(kind == _ALLOW, value, line_no))
+        elif kind == _USER_AGENT:
+            if group is None or closed:
+                group, closed = _Group(), False
+                delay, delay_seen = _Delay(), False
+            elif delay_seen:
+                delay, delay_seen = _Delay(), False
+            if name := _line_token(value):
+                token = robots._tokens.setdefault(name, _Token())
+                if not token.groups or token.groups[-1] is not group:
+                    token.groups.append(group)
+                if not token.delays or token.delays[-1] is not delay:
+                    token.delays.append(delay)
+        elif kind == _SITEMAP:
             if value:
                 sitemaps[value.encode("latin-1").decode("utf-8", "replace")] = None
-        elif name[1] in "rR":
+        elif kind == _CRAWL_DELAY:
             delay_seen = True
-            delay_s = parse_crawl_delay(value)
-            for group in delayed if delay_s is not None else ():
-                group.crawl_delay_s = max(delay_s, group.crawl_delay_s or 0.0)
+            seconds = parse_crawl_delay(value)
+            if seconds is not None:
+                delay.seconds = max(seconds, delay.seconds or 0.0)
         else:
-            for signals in [group.signals for group in members] or [robots._signals]:
-                signals.extend(_signals(name.lower(), value))
+            (robots._signals if group is None else group.signals).extend(_signals(name.strip(_WS).lower(), value))
     robots.sitemaps = tuple(sitemaps)
     return robots
 
@@ -225,7 +250,8 @@ def _signals(name: str, value: str) -> list[Signal]:
     path = None
     if value.startswith("/"):
         path, _, value = value.partition(" ")
-    return [Signal(name, path, key.lower(), setting.lower()) for key, setting in _SIGNAL.findall(value)]
+    pairs = [[part.strip(_WS) for part in item.partition("=")] for item in value.split(",", 100)[:100]]
+    return [Signal(name, path, key.lower(), setting.lower()) for key, _, setting in pairs if setting and _SIGNAL_KEY.fullmatch(key)]
 
 
 def _path_of(url: str) -> str:
@@ -254,8 +280,8 @@ def _change(match: re.Match[str]) -> str:
 class _Matcher:
     """The rules of one token, ready for matching.
 
-    Patterns without `*` stand in dictionaries by text. The others stand in one list, most octets first; of each, a
-    gram of its longest piece must be in the path before its pieces are looked for, leftmost first, which is linear.
+    Patterns without `*` stand in dictionaries by text. The others stand in one list, most octets first; the first
+    characters of each piece must be in the path before the pieces are looked for, leftmost first, which is linear.
     """
 
     __slots__ = ("_exact", "_lengths", "_plain", "_wild")
@@ -289,37 +315,52 @@ class _Matcher:
                         break
             else:
                 octets = 0
-        present: set[str] | None = _grams(path) if len(self._wild) > 100 else None
+        present = _grams(path) if len(self._wild) > 100 else None
         places: dict[str, list[int]] = {}
         for wild in self._wild:
             if wild.octets < octets or (wild.octets == octets and best is not None and (best.allow or not wild.rule.allow)):
                 break
-            if (wild.gram in path if present is None else wild.gram in present) and path.startswith(wild.prefix) and _found(wild, path, places):
+            if (present is None or wild.grams <= present) and _found(wild, path, places):
                 return wild.rule
         return best
 
 
 def _compile(rule: _Rule) -> _Wild:
-    anchored = rule.pattern[-1] == "$"
-    prefix, *rest = [_normal(text) for text in rule.pattern[: len(rule.pattern) - anchored].split("*")]
-    octets = len(prefix) + sum(map(len, rest)) + len(rest) + anchored
-    longest = max(prefix, *rest, key=len)
-    tail = rest.pop() if anchored else ""
-    pieces = tuple((text, len(list(run))) for text, run in groupby(rest) if text)
-    return _Wild(octets, rule, prefix, pieces, tail, longest[:_GRAM])
+    pattern = rule.pattern
+    anchored = pattern[-1] == "$"
+    texts = (pattern[:-1] if anchored else pattern).split("*")
+    octets = len(pattern)
+    if not _NORMAL.fullmatch(pattern):
+        texts = [_normal(text) for text in texts]
+        octets = sum(map(len, texts)) + len(texts) - 1 + anchored
+    prefix = texts[0]
+    tail = texts.pop() if anchored else ""
+    pieces: list[tuple[str, int]] = []
+    for text in texts[1:]:
+        if pieces and pieces[-1][0] == text:
+            pieces[-1] = (text, pieces[-1][1] + 1)
+        elif text:
+            pieces.append((text, 1))
+    return _Wild(octets, rule, prefix, tuple(pieces), tail, frozenset([text[:_GRAM] for text, _ in (*pieces, (tail, 1)) if text]))
 
 
 def _grams(path: str) -> set[str]:
-    return {path[i : i + n] for n in range(_GRAM + 1) for i in range(len(path) - n + 1)}
+    return {path[i : i + n] for n in range(1, _GRAM + 1) for i in range(len(path) - n + 1)}
 
 
 def _found(wild: _Wild, path: str, places: dict[str, list[int]]) -> bool:
     """Whether the pieces follow one another in the path behind the prefix, each at its leftmost place, before the tail."""
-    if not path.endswith(wild.tail):
+    _, _, prefix, pieces, tail, _ = wild
+    if not path.startswith(prefix) or (tail and not path.endswith(tail)):
         return False
-    at = len(wild.prefix)
-    for text, times in wild.pieces:
-        if times > 2 and len(text) == 1:  # "*a*a*a": the third "a" from here
+    at = len(prefix)
+    for text, times in pieces:
+        if times == 1:
+            found = path.find(text, at)
+            if found < 0:
+                return False
+            at = found + len(text)
+        elif len(text) == 1:  # "*a*a*a": the third "a" from here
             where = places.get(text)
             if where is None:
                 where = places[text] = [i for i, char in enumerate(path) if char == text]
@@ -333,4 +374,4 @@ def _found(wild: _Wild, path: str, places: dict[str, list[int]]) -> bool:
                 if found < 0:
                     return False
                 at = found + len(text)
-    return at <= len(path) - len(wild.tail)
+    return at <= len(path) - len(tail)

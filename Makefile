@@ -1,0 +1,39 @@
+# make setup: .venv with crawlkit in it and the JARs; the other targets call it.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: setup crawl test test-slow bench docs clean
+setup: $(VENV)/.done
+
+$(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else "crawlkit needs Python 3.11; set PYTHON=/path/to/python3.11")'
+	@command -v java >/dev/null || { echo "crawlkit needs a Java 17 runtime on PATH" >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r conf/requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m crawlkit.jars conf/jars.lock
+	touch $@
+
+# Three rounds over the sample site, served on loopback. DATA=folder to choose where.
+DATA ?= crawl-data
+crawl: setup
+	$(BIN)/crawlkit crawl --sample data/samples/site --rounds 3 --data $(DATA)
+
+test: setup
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
+
+bench: setup
+	$(BIN)/python -m bench
+
+docs: setup
+	$(BIN)/python -m crawlkit.tables > docs/tables.md
+	$(BIN)/python -m crawlkit.config docs > docs/configuration.md
+	$(BIN)/python -m crawlkit.config yaml > conf/default.yaml
+
+clean:
+	rm -rf $(VENV) crawl-data

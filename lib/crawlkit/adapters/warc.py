@@ -1,0 +1,202 @@
+"""WARC 1.1 files: written under a name ending in `.open`, read back, then handed on (REQUIREMENTS F1, F2).
+
+Role: one `WarcWriter` a slot attempt. A file that has its final name is complete and was verified; a file
+that ends in `.open` is garbage after a crash. One gzip member a record.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isal import igzip
+from warcio.statusandheaders import StatusAndHeaders
+
+from crawlkit.adapters.warc_read import check
+from crawlkit.outcomes import Reason, Refused
+from crawlkit.records import Answer
+from crawlkit.rules.warc_headers import protocol, stored_head, stored_request, target_uri
+
+GZIP_LEVEL = 2
+CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
+IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:crawlkit:warc-record")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The stored copy that a revisit refers to."""
+
+    url: str
+    date: float  # Unix s: its WARC-Date
+    payload_digest: str  # "sha1:BASE32"
+    record_id: str | None = None  # "<urn:uuid:...>"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a response or revisit record stands."""
+
+    filename: str
+    offset: int
+    length: int  # of the gzip member
+    record_id: str
+    record_type: str  # response, revisit
+    payload_digest: str  # "sha1:BASE32"
+    body_bytes: int  # stored payload; 0 in a revisit
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A closed, verified file."""
+
+    path: Path
+    filename: str
+    size: int
+    records: int
+
+
+def sha1_digest(data: bytes) -> str:
+    """`sha1:` and base 32; of a payload: without transfer coding (WARC 1.1 5.8, 5.9)."""
+    return "sha1:" + base64.b32encode(hashlib.sha1(data).digest()).decode()
+
+
+def record_id(capture_id: str, kind: str = "response") -> str:
+    """The same capture has the same record ids whenever it is written."""
+    return f"<urn:uuid:{uuid.uuid5(_NAMESPACE, f'{kind}:{capture_id}')}>"
+
+
+def warc_date(unix_s: float) -> str:
+    """UTC in seconds (WARC 1.1 5.4, W3CDTF)."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_s))
+
+
+class WarcWriter:
+    """Writes the records of one slot attempt into files that roll by size and age.
+
+    Args:
+        folder: local folder of the files.
+        name: `{crawl_id}`, `{round}`, `{slot}`, `{attempt}` in the file name, in this order.
+        info: fields of each file's warcinfo record (software, http-header-user-agent, robots, ...).
+        roll_bytes, roll_s: a file is due to be closed at this size or age.
+        clock: Unix s, for file names, warcinfo dates and ages.
+        compress: False writes plain WARC (`.warc`).
+    """
+
+    def __init__(self, folder: Path, name: tuple[str, str, int, int], info: Mapping[str, str], *, roll_bytes: int, roll_s: float, clock: Callable[[], float] = time.time, compress: bool = True) -> None:
+        self._folder, self._name, self._info = folder, name, dict(info)
+        self._roll_bytes, self._roll_s, self._clock, self._compress = roll_bytes, roll_s, clock, compress
+        self._file: io.BufferedWriter | None = None
+        self._filename = self._warcinfo_id = ""
+        self._opened = 0.0
+        self._offset = self._records = self._files = 0
+
+    def write(self, answer: Answer, capture_id: str, *, earlier: Earlier | None = None, metadata: Sequence[tuple[str, str]] = ()) -> Written:
+        """Request, response or revisit, and (with `metadata`) metadata record of one answer.
+
+        A 304 with `earlier` is a server-not-modified revisit, a whole body whose digest is that of `earlier` an
+        identical-payload-digest revisit; everything else a response. Raises OSError if the disk refuses.
+        """
+        if self._file is None:
+            self._open()
+        digest = sha1_digest(answer.body)
+        profile = None
+        if earlier is not None:
+            same = answer.body and not answer.truncated and digest == earlier.payload_digest
+            profile = NOT_MODIFIED if answer.status == 304 else IDENTICAL_PAYLOAD if same else None
+        kind = "revisit" if profile else "response"
+        uri, date, response_id = target_uri(answer.url), warc_date(answer.wall_start), record_id(capture_id)
+        common = {"WARC-Date": date, "WARC-Warcinfo-ID": self._warcinfo_id}
+        if answer.ip:
+            common["WARC-IP-Address"] = answer.ip
+        if answer.request_bytes:
+            fields = {**common, "WARC-Record-ID": record_id(capture_id, "request"), "WARC-Concurrent-To": response_id}
+            self._put("request", uri, fields, stored_request(answer.request_bytes), "application/http; msgtype=request")
+        fields = {**common, "WARC-Record-ID": response_id, "WARC-Payload-Digest": digest}
+        if answer.truncated:
+            fields["WARC-Truncated"] = answer.truncated
+        if name := protocol(answer.http_version):
+            fields["WARC-Protocol"] = name
+        if profile:
+            fields |= {"WARC-Profile": profile, "WARC-Payload-Digest": earlier.payload_digest}
+            fields |= {"WARC-Refers-To-Target-URI": target_uri(earlier.url), "WARC-Refers-To-Date": warc_date(earlier.date)}
+            if earlier.record_id:
+                fields["WARC-Refers-To"] = earlier.record_id
+        body = b"" if profile else answer.body
+        head = stored_head(answer.header_bytes, len(answer.body), answer.status)
+        offset, length = self._put(kind, uri, fields, head + body, "application/http; msgtype=response")
+        if metadata:
+            fields = {**common, "WARC-Record-ID": record_id(capture_id, "metadata"), "WARC-Concurrent-To": response_id}
+            self._put("metadata", uri, fields, _warc_fields(metadata), "application/warc-fields")
+        return Written(self._filename, offset, length, response_id, kind, earlier.payload_digest if profile else digest, len(body))
+
+    def due(self) -> bool:
+        """Is it time to close the open file?"""
+        return self._file is not None and (self._offset >= self._roll_bytes or self._clock() - self._opened >= self._roll_s)
+
+    def close(self) -> Finished | None:
+        """Closes the open file, reads it back and gives it its final name; None if none is open.
+
+        Raises Refused (WARC_DAMAGED) if what the disk holds is not what was written.
+        """
+        if self._file is None:
+            return None
+        file, self._file = self._file, None
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        part, path = self._folder / f"{self._filename}.open", self._folder / self._filename
+        verdict = check(part)
+        if not verdict["ok"] or verdict["records"] != self._records or part.stat().st_size != self._offset:
+            raise Refused(Reason.WARC_DAMAGED, f"{part.name}: {verdict['error'] or 'digests or records differ'}")
+        part.rename(path)
+        return Finished(path, self._filename, self._offset, self._records)
+
+    def abandon(self) -> None:
+        """Drops the open file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            (self._folder / f"{self._filename}.open").unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        self._opened = self._clock()
+        self._files += 1
+        stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(self._opened))
+        crawl, round_id, slot, attempt = (_UNSAFE.sub("_", str(part)) for part in self._name)
+        self._filename = f"{crawl}-{stamp}-{round_id}-{slot}-{attempt}-{self._files}.warc" + ".gz" * self._compress
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._file = open(self._folder / f"{self._filename}.open", "xb")
+        self._offset = self._records = 0
+        self._warcinfo_id = record_id(self._filename, "warcinfo")
+        fields = {"WARC-Date": warc_date(self._opened), "WARC-Record-ID": self._warcinfo_id, "WARC-Filename": self._filename}
+        info = {"format": "WARC File Format 1.1", "conformsTo": CONFORMS_TO, **self._info}
+        self._put("warcinfo", None, fields, _warc_fields(info.items()), "application/warc-fields")
+
+    def _put(self, kind: str, uri: str | None, fields: dict[str, str], block: bytes, content_type: str) -> tuple[int, int]:
+        """Frames and compresses one record: (offset, length). warcio writes the header; its record writer would rewrite odd HTTP headers."""
+        named = [("WARC-Type", kind), *fields.items(), ("WARC-Block-Digest", sha1_digest(block)), ("Content-Type", content_type), ("Content-Length", str(len(block)))]
+        if uri:
+            named.insert(1, ("WARC-Target-URI", uri))
+        plain = b"".join((StatusAndHeaders("", named, "WARC/1.1").to_bytes(), block, b"\r\n\r\n"))
+        data = igzip.compress(plain, GZIP_LEVEL, mtime=0) if self._compress else plain
+        self._file.write(data)
+        offset = self._offset
+        self._offset += len(data)
+        self._records += 1
+        return offset, len(data)
+
+
+def _warc_fields(fields: Sequence[tuple[str, str]]) -> bytes:
+    """application/warc-fields (WARC 1.1 Annex B): no value may open another line."""
+    return "".join(f"{name}: {' '.join(str(value).split())}\r\n" for name, value in fields).encode()

@@ -1,0 +1,202 @@
+"""The command line: `crawlkit crawl`, one verb for each stage, and the verbs that look and steer.
+
+Exit codes: 0 done (also when nothing was due), 1 failed, 2 bad input, 3 a lock is held by another process.
+"""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from crawlkit import __version__
+from crawlkit.config import Config, ConfigError, load_config
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+                  help="A batch web crawler on Spark and Delta Lake. Start with `crawlkit crawl --sample`, then `crawlkit crawl https://your.site/ --data DIR`.")
+
+Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of the crawl: tables/, warc/, report/ stand below it.")]
+ConfigFile = Annotated[Optional[Path], typer.Option("--config", metavar="FILE", help="YAML configuration; see conf/default.yaml.")]
+Sets = Annotated[Optional[list[str]], typer.Option("--set", metavar="A.B=C", help="Override one key, for example --set politeness.delay_s=2.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Now = Annotated[Optional[str], typer.Option("--now", metavar="TIME", help="Nominal time of the round (2026-01-31T12:00:00Z or Unix s); drives schedules, never pacing.")]
+RoundId = Annotated[Optional[str], typer.Option("--round-id", metavar="ID", help="Name of the round (default: the newest open one).")]
+DEFAULT_DATA = Path("crawl-data")
+
+
+def parse_now(text: str | None) -> float:
+    """Unix s of --now. Raises ConfigError."""
+    if text is None:
+        return time.time()
+    try:
+        return float(text) if text.replace(".", "", 1).isdigit() else datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).replace(tzinfo=datetime.UTC).timestamp() if "+" not in text else datetime.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise ConfigError(f"--now {text!r:.60}: expected a time like 2026-01-31T12:00:00Z or Unix seconds") from None
+
+
+def emit(value: dict[str, Any], as_json: bool, text: Callable[[dict[str, Any]], str] | None = None) -> None:
+    """The command's answer on standard output."""
+    print(json.dumps(value, default=str) if as_json or text is None else text(value))
+
+
+def fail(message: str, code: int) -> typer.Exit:
+    print(f"crawlkit: {message}", file=sys.stderr)
+    return typer.Exit(code)
+
+
+def guarded(run: Callable[[], Any]) -> Any:
+    """`run()` with every foreseen error as one message and its exit code."""
+    from crawlkit.adapters.delta import TableError
+    from crawlkit.adapters.flock import LockHeld
+    from crawlkit.adapters.lease import LeaseHeld
+    from crawlkit.adapters.objects import StoreFull
+    from crawlkit.crawl import CrawlError
+    from crawlkit.jars import JarsError
+    from crawlkit.job import StageError
+    from crawlkit.outcomes import Refused
+    from crawlkit.spark import SessionError
+
+    try:
+        return run()
+    except (ConfigError, CrawlError, TableError, SessionError, JarsError, Refused) as e:
+        raise fail(str(e), 2) from None
+    except (LockHeld, LeaseHeld) as e:
+        raise fail(str(e), 3) from None
+    except StageError as e:
+        raise fail(str(e), 1) from None
+    except StoreFull as e:
+        raise fail(f"{e.strerror or e}: free some space and run the same command again", 1) from None
+    except KeyboardInterrupt:
+        raise fail("interrupted: run the same command again to go on", 1) from None
+    except OSError as e:
+        if e.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise fail(f"no space left on {e.filename or 'the disk'}: free some and run the same command again", 1) from None
+        if e.errno in (errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.EEXIST):
+            raise fail(f"{e.filename}: {e.strerror}", 2) from None
+        raise
+    except Exception as e:  # Spark wraps everything in its own types: find what is behind it
+        text = str(e)
+        for mark, code, message in (("No space left on device", 1, "no space left on the disk: free some and run the same command again"),
+                                    ("LeaseHeld", 3, "a fetch slot is held by another process; wait for it or end it"),
+                                    ("placeholder", 2, _line_with(text, "placeholder"))):
+            if mark in text:
+                raise fail(message, code) from None
+        if type(e).__module__.startswith(("pyspark", "py4j", "delta")):
+            raise fail(f"Spark failed: {_first_cause(text)}; run the same command again, or see the log above", 1) from None
+        raise
+
+
+def _line_with(text: str, word: str) -> str:
+    return next((line.strip()[-500:] for line in text.splitlines() if word in line), text[:300])
+
+
+def _first_cause(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if "Error" in line or "Exception" in line]
+    return (causes or lines or ["unknown"])[-1][:400]
+
+
+def open_job(data: Path, config: Path | None, sets: list[str] | None, as_json: bool, cfg: Config | None = None, quick: bool = True) -> Any:
+    """A Job with progress on standard error."""
+    from crawlkit.job import make_job
+    from crawlkit.progress import Progress
+
+    cfg = cfg or load_config(config, tuple(sets or ()))
+    if data.exists() and not data.is_dir():
+        raise ConfigError(f"--data {data}: not a folder")
+    return make_job(data, cfg, quick=quick, say=Progress(as_json))
+
+
+def read_seeds(path: str) -> Iterator[str]:
+    """Lines of a seed file (`-`: standard input). Raises ConfigError."""
+    try:
+        with (sys.stdin.buffer if path == "-" else open(path, "rb")) as f:
+            for n, raw in enumerate(f, 1):
+                if n == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"PK\x03\x04")):
+                    raise ConfigError(f"--seeds {path}: not a UTF-8 text file (one URL a line)")
+                yield raw[:70_000].decode("utf-8", "replace")
+    except OSError as e:
+        raise ConfigError(f"--seeds {path}: {e.strerror}: give a text file with one URL a line") from None
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        print(f"crawlkit {__version__}")
+        raise typer.Exit(0)
+
+
+@app.command()
+def crawl(
+    urls: Annotated[Optional[list[str]], typer.Argument(metavar="[URL]...", help="Seeds.")] = None,
+    seeds: Annotated[Optional[str], typer.Option("--seeds", metavar="FILE", help="Seed file, one URL a line with optional TAB key=value (- reads standard input).")] = None,
+    data: Data = DEFAULT_DATA, rounds: Annotated[int, typer.Option("--rounds", min=1, max=100_000, help="Rounds to run.")] = 3,
+    sample: Annotated[Optional[Path], typer.Option("--sample", metavar="FOLDER", help="Serve a sample web on loopback and crawl it (data/samples/site).")] = None,
+    config: ConfigFile = None, set_: Sets = None, now: Now = None, as_json: AsJson = False,
+) -> None:
+    """Crawl in rounds: inject the seeds, then fetch what is due, round after round.
+
+    \b
+    crawlkit crawl --sample data/samples/site
+    crawlkit crawl https://site.example/ --data site --set agent.info_url=https://you.example/bot
+    crawlkit crawl --seeds urls.txt --rounds 10 --config my.yaml
+    """
+    from crawlkit.command import crawl_command
+
+    guarded(lambda: crawl_command(list(urls or []), seeds, data, rounds, sample, config, tuple(set_ or ()), parse_now(now), as_json, now is not None))
+
+
+@app.command("round")
+def round_(data: Data = DEFAULT_DATA, round_id: RoundId = None, config: ConfigFile = None, set_: Sets = None, now: Now = None, as_json: AsJson = False) -> None:
+    """One round of what is due (no seeds). With --round-id, go on with that round or do nothing if it is closed."""
+    from crawlkit.command import round_command
+
+    guarded(lambda: round_command(data, round_id, config, tuple(set_ or ()), parse_now(now), as_json))
+
+
+def _stage_command(name: str, text: str) -> None:
+    def command(data: Data = DEFAULT_DATA, round_id: RoundId = None, config: ConfigFile = None, set_: Sets = None, now: Now = None, as_json: AsJson = False,
+                force: Annotated[bool, typer.Option("--force", help="Run again although the stage has finished; changes nothing.")] = False,
+                seeds: Annotated[Optional[str], typer.Option("--seeds", metavar="FILE", help="inject: seed file (- reads standard input).")] = None,
+                priority: Annotated[str, typer.Option("--priority", help="inject: 0..3 or critical, high, normal, low.")] = "1",
+                mode: Annotated[str, typer.Option("--mode", help="inject: keep, update or overwrite what is known of a URL.")] = "keep") -> None:
+        from crawlkit.command import stage_command
+
+        guarded(lambda: stage_command(name, data, round_id, config, tuple(set_ or ()), parse_now(now), as_json, force, seeds, priority, mode))
+
+    command.__doc__ = text
+    app.command(name)(command)
+
+
+for _name, _text in {
+    "inject": "Add seeds to the frontier. Opens a round if none is open.", "generate": "Choose what is due and write the round's fetch list.", "fetch": "Fetch the fetch list politely into WARC files.",
+    "commit": "Record exactly one outcome for each planned URL.", "parse": "Read the stored pages: text, links, metadata.", "dedup": "Find equal and nearly equal pages.",
+    "update": "Write each URL's next state and fold it into crawldb.", "rank": "Count in-links and host quality.", "report": "Write the report page; closes the round.",
+}.items():
+    _stage_command(_name, _text)
+
+
+@app.command()
+def maintain(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, now: Now = None, as_json: AsJson = False) -> None:
+    """Compact tables, pack small WARC files, drop folded log rows, remove orphans."""
+    from crawlkit.command import maintain_command
+
+    guarded(lambda: maintain_command(data, config, tuple(set_ or ()), parse_now(now), as_json))
+
+
+def main() -> None:
+    """Entry point of the `crawlkit` command."""
+    from crawlkit import cli_look  # noqa: F401  (registers its commands)
+
+    app()
+
+
+if __name__ == "__main__":
+    main()

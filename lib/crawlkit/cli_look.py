@@ -1,0 +1,146 @@
+"""Verbs that look: status, hosts, errors, sql, audit, and the checkers that need no tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, RoundId, Sets, app, emit, guarded
+from crawlkit.config import ConfigError, load_config
+
+
+def _rows(value: list[dict[str, Any]]) -> str:
+    """Rows as a plain text table."""
+    if not value:
+        return "(no rows)"
+    names = list(value[0])
+    cells = [[("" if r[n] is None else r[n].hex() if isinstance(r[n], bytes | bytearray) else str(r[n]))[:120] for n in names] for r in value]
+    width = [max(len(n), *(len(c[i]) for c in cells)) for i, n in enumerate(names)]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in [names, ["-" * w for w in width], *cells])
+
+
+def _sql(data: Path, config: Path | None, sets: list[str] | None, query: str, as_json: bool, limit: int = 1000) -> None:
+    from crawlkit.command import opened
+    from crawlkit.views import register_views
+
+    with opened(data, config, tuple(sets or ()), as_json) as job:
+        if not job.tables.exists("crawldb_log"):
+            raise ConfigError(f"--data {data}: no crawl there (no tables/crawldb_log); run `crawlkit crawl` first")
+        register_views(job)
+        try:
+            rows = [r.asDict() for r in job.spark.sql(query).limit(limit).collect()]
+        except Exception as e:
+            raise ConfigError(f"SQL: {str(e).splitlines()[0]:.400}") from None
+        emit({"rows": rows}, as_json, lambda v: _rows(v["rows"]))
+
+
+@app.command()
+def sql(query: Annotated[str, typer.Argument(help="A SELECT over the tables and views (docs/queries.md).")], data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False,
+        limit: Annotated[int, typer.Option(help="Rows at most.")] = 1000) -> None:
+    """Ask the tables: crawlkit sql "SELECT state, count(*) FROM frontier GROUP BY 1"."""
+    guarded(lambda: _sql(data, config, set_, query, as_json, limit))
+
+
+@app.command()
+def hosts(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """Hosts with their delay, health and pages."""
+    guarded(lambda: _sql(data, config, set_, "SELECT host, delay_ms, avg_ms, breaker, health, errors_24h, pages, requests, next_allowed_at, flags FROM hostdb ORDER BY pages DESC, host", as_json))
+
+
+@app.command()
+def errors(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """Newest failures with their reasons."""
+    guarded(lambda: _sql(data, config, set_, "SELECT round_id, url, outcome, reason, status, detail FROM errors ORDER BY round_id DESC, url", as_json))
+
+
+@app.command()
+def status(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """Rounds, known URLs by state, what is due (reads the tables without Spark)."""
+    from crawlkit.status import read_status, status_text
+
+    guarded(lambda: emit(read_status(data, load_config(config, tuple(set_ or ()))), as_json, status_text))
+
+
+@app.command()
+def audit(data: Data = DEFAULT_DATA, round_id: RoundId = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """Prove from the tables that no request was disallowed or too early. Exit 1 if one was."""
+    from crawlkit.audit import audit as run_audit
+    from crawlkit.command import opened
+
+    def run() -> None:
+        with opened(data, config, tuple(set_ or ()), as_json) as job:
+            found = run_audit(job, round_id)
+        emit(found, as_json, lambda v: f"{v['requests']} requests: {v['violations']} violations (disallowed {v['disallowed']}, host {v['host']}, domain {v['domain']}, address {v['address']})"
+             + "".join(f"\n  {e['kind']} {e['key']}: {e['url']} gap {e['gap_s']:.3f} s, required {e['required_s']:.3f} s" for e in v["examples"]))
+        if found["violations"]:
+            raise typer.Exit(1)
+
+    guarded(run)
+
+
+@app.command()
+def normalize(urls: Annotated[Optional[list[str]], typer.Argument(help="URLs (none: standard input, one a line).")] = None, base: Annotated[Optional[str], typer.Option(help="Base URL.")] = None,
+              config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """The canonical form of URLs. Exit 2 if one is refused."""
+    from crawlkit.outcomes import Refused
+    from crawlkit.rules.urls import UrlPolicy, canonicalize
+
+    def run() -> None:
+        policy, refused = UrlPolicy.of(load_config(config, tuple(set_ or ())).urls), False
+        for url in urls or (line.rstrip("\r\n") for line in sys.stdin):
+            try:
+                row = {"url": url, "canonical": canonicalize(url, base, policy)}
+            except Refused as e:
+                refused, row = True, {"url": url, "refused": str(e.reason), "detail": e.detail}
+            emit(row, as_json, lambda v: v.get("canonical") or f"refused: {v['refused']} {v['detail']}")
+        if refused:
+            raise typer.Exit(2)
+
+    guarded(run)
+
+
+@app.command("scope-test")
+def scope_test(url: str, depth: Annotated[int, typer.Option(help="Depth of the URL.")] = 0, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """Whether the scope lets a URL in, and which rule does not. Exit 1 if refused."""
+    import time
+
+    from crawlkit.rules.scope import Scope, scope_reason
+    from crawlkit.rules.urls import UrlPolicy, canonicalize
+
+    def run() -> None:
+        cfg = load_config(config, tuple(set_ or ()))
+        canonical = canonicalize(url, policy=UrlPolicy.of(cfg.urls))
+        reason = scope_reason(canonical, depth, Scope.of(cfg.scope), time.gmtime().tm_year)
+        emit({"url": canonical, "in_scope": reason is None, "reason": reason}, as_json, lambda v: f"{v['url']}: {'in scope' if v['in_scope'] else 'refused: ' + v['reason']}")
+        if reason:
+            raise typer.Exit(1)
+
+    guarded(run)
+
+
+@app.command()
+def robots(file: Annotated[Path, typer.Argument(help="A robots.txt file.")], url: Annotated[str, typer.Argument(help="The URL to be judged.")],
+           agent: Annotated[Optional[str], typer.Option(help="Product token (default: agent.name).")] = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """Whether a robots.txt allows a URL, and which line decides. Exit 1 if not."""
+    from crawlkit.rules.robots import parse
+
+    def run() -> None:
+        cfg = load_config(config, tuple(set_ or ()))
+        found = parse(file.read_bytes(), cfg.robots.max_bytes)
+        m = found.match(agent or cfg.agent.name, url)
+        row = {"url": url, "allowed": m.allowed, "line_no": m.line_no, "line": m.line, "group": m.group, "crawl_delay_s": found.crawl_delay_s(agent or cfg.agent.name), "sitemaps": list(found.sitemaps)}
+        emit(row, as_json, lambda v: f"{'allowed' if v['allowed'] else 'disallowed'}" + (f" by line {v['line_no']}: {v['line']}" if v["line_no"] else " (no rule matches)"))
+        if not m.allowed:
+            raise typer.Exit(1)
+
+    guarded(run)
+
+
+@app.command("config")
+def config_(config: ConfigFile = None, set_: Sets = None) -> None:
+    """The configuration in force, as JSON."""
+    guarded(lambda: print(json.dumps(load_config(config, tuple(set_ or ())).model_dump(by_alias=True), indent=1, default=str)))

@@ -1,0 +1,201 @@
+"""What the crawl, round and stage verbs do; shared by the command line and jobs/."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from crawlkit.cli import emit, open_job, read_seeds
+from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError, load_config
+from crawlkit.crawl import Crawl, CrawlError, Round
+from crawlkit.job import ROUND, Job, make_job
+from crawlkit.progress import FetchWatch, Progress
+
+
+def crawl_command(urls: list[str], seeds: str | None, data: Path, rounds: int, sample: Path | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, fixed_now: bool) -> None:
+    """`crawlkit crawl`: seeds and rounds. With a fixed `now` every round has that nominal time."""
+    started = time.time()
+    with contextlib.ExitStack() as stack:
+        if sample is not None:
+            from crawlkit.sampleweb import serve
+
+            web = stack.enter_context(serve(sample))
+            sets = (*web.config_sets(), *sets)
+            urls = urls or list(web.seeds)
+        cfg = load_config(config, sets)
+        lines = [*urls, *(read_seeds(seeds) if seeds else ())]
+        refuse_placeholder(cfg, lines)
+        job = open_job(data, None, None, as_json, cfg)
+        stack.callback(job.stop)
+        stack.callback(job.say.close)
+        done: list[str] = []
+        injected: dict[str, Any] = {}
+        for n in range(rounds):
+            round_ = next_round(job.crawl, now if fixed_now else time.time())
+            with job.crawl.driver_lock(round_):
+                if n == 0 and lines and job.crawl.mark(round_, "generate") is None:
+                    injected = job.run("inject", round_, force=True, lines=lines)
+                finished = run_round(job, round_)
+            if not finished:
+                break
+            done.append(round_.id)
+        emit(summary(job, done, injected, started, now), as_json, summary_text)
+
+
+def refuse_placeholder(cfg: Config, lines: list[str]) -> None:
+    """The placeholder agent may only speak to loopback. Raises ConfigError that names the first other seed."""
+    from crawlkit.outcomes import Refused
+    from crawlkit.rules.seeds import parse_seed
+    from crawlkit.rules.urls import host_of
+
+    if cfg.agent.info_url != PLACEHOLDER_INFO_URL:
+        return
+    for line in lines:
+        try:
+            seed = parse_seed(line)
+        except Refused:
+            continue
+        if seed is not None and not cfg.fetch.is_loopback(host_of(seed.url)):
+            raise ConfigError(f"agent.info_url is still the placeholder, so {host_of(seed.url)} is not asked: set it to a page that explains your crawler and how to opt out, "
+                              "for example --set agent.info_url=https://you.example/bot")
+
+
+def next_round(crawl: Crawl, now: float) -> Round:
+    """The oldest open round that no living process drives, else a new one."""
+    from crawlkit.adapters.flock import LockHeld
+
+    crawl.repair()
+    for r in crawl.open_rounds():
+        try:
+            with crawl.driver_lock(r):
+                return r
+        except LockHeld:
+            continue
+    return crawl.open_round(now)
+
+
+def run_round(job: Job, round_: Round) -> bool:
+    """All stages of a round that are not done yet, then close it. False if nothing was due (the round leaves no trace but its injected rows)."""
+    job.say({"event": "round", "round_id": round_.id})
+    planned = job.run("generate", round_)
+    if not planned.get("planned"):
+        job.run("update", round_)  # injected rows reach the base even so
+        job.crawl.close(round_)
+        return False
+    for stage in ROUND[1:]:
+        if stage == "fetch":
+            with FetchWatch(job.crawl.objects, round_.id, job.say):
+                job.run(stage, round_)
+        else:
+            job.run(stage, round_)
+    job.crawl.close(round_)
+    return True
+
+
+def round_command(data: Path, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
+    """`crawlkit round`."""
+    with opened(data, config, sets, as_json) as job:
+        started = time.time()
+        job.crawl.repair()
+        round_ = job.crawl.open_round(now, round_id) if round_id else next_round(job.crawl, now)
+        done = []
+        if round_.state == "open":
+            with job.crawl.driver_lock(round_):
+                done = [round_.id] if run_round(job, round_) else []
+        emit(summary(job, done, {}, started, now), as_json, summary_text)
+
+
+@contextlib.contextmanager
+def opened(data: Path, config: Path | None, sets: tuple[str, ...], as_json: bool) -> Iterator[Job]:
+    cfg = load_config(config, sets)
+    job = make_job(data, cfg, quick=True, say=Progress(as_json))
+    try:
+        yield job
+    finally:
+        job.stop()
+
+
+def stage_command(name: str, data: Path, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, force: bool, seeds: str | None, priority: str, mode: str) -> None:
+    """One stage of the named or newest open round."""
+    from crawlkit.rules.priority import parse_priority
+
+    options: dict[str, Any] = {}
+    if name == "inject":
+        if seeds is None:
+            raise ConfigError("inject needs --seeds FILE (one URL a line; - reads standard input)")
+        if mode not in ("keep", "update", "overwrite"):
+            raise ConfigError(f"--mode {mode!r}: expected keep, update or overwrite")
+        try:
+            options = {"priority_class": parse_priority(priority), "mode": mode, "lines": list(read_seeds(seeds))}
+        except ValueError as e:
+            raise ConfigError(f"--priority: {e}") from None
+        force = True  # each call brings its own lines; the round's injected rows are replaced by them
+    with opened(data, config, sets, as_json) as job:
+        job.crawl.repair()
+        rounds = job.crawl.open_rounds()
+        if round_id:
+            round_ = job.crawl.open_round(now, round_id) if name in ("inject", "generate") else job.crawl.round(round_id)
+        elif name == "inject" or (name == "generate" and not rounds):
+            round_ = rounds[-1] if rounds and job.crawl.mark(rounds[-1], "generate") is None else job.crawl.open_round(now)
+        elif rounds:
+            round_ = rounds[-1]
+        else:
+            raise CrawlError(f"no round is open in {data}: start one with `crawlkit generate` or `crawlkit round`")
+        with job.crawl.driver_lock(round_):
+            counts = job.run(name, round_, force=force, **options)
+            if name == "report":
+                job.crawl.close(round_)
+        emit({"round_id": round_.id, **counts}, as_json, lambda v: json.dumps(v, indent=1, default=str))
+
+
+def maintain_command(data: Path, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
+    """`crawlkit maintain`."""
+    from crawlkit.maintain import maintain
+
+    with opened(data, config, sets, as_json) as job:
+        emit(maintain(job, now), as_json, lambda v: json.dumps(v, indent=1))
+
+
+# -- what a crawl says at its end --------------------------------------------------------------------------------
+def summary(job: Job, rounds: list[str], injected: dict[str, Any], started: float, now: float) -> dict[str, Any]:
+    """Rounds run, what is known, what is due next and where everything is."""
+    from pyspark.sql import functions as F
+
+    crawldb = job.read("crawldb")
+    states = {r.state: r["count"] for r in crawldb.groupBy("state").count().collect()}
+    due = crawldb.where("next_fetch IS NOT NULL AND state NOT IN ('dead', 'refused')").agg(
+        F.min(F.struct(F.col("next_fetch").cast("double").alias("at"), "url")).alias("next"), F.count(F.when(F.col("next_fetch").cast("double") <= now, 1)).alias("due_now")).first()
+    out: dict[str, Any] = {"rounds": rounds, "nothing_due": not rounds, "known_urls": sum(states.values()), "states": states, "due_now": due.due_now,
+                           "next_due": _iso(due.next.at) if due.next else None, "next_url": due.next.url if due.next else None, "wall_s": round(time.time() - started, 1)}
+    if injected:
+        out["seeds"] = {k: injected[k] for k in ("added", "duplicates", "refused", "examples")}
+    total: dict[str, int] = {}
+    for round_id in rounds:
+        for outcome, n in (job.crawl.mark(job.crawl.round(round_id), "commit") or {}).get("outcomes", {}).items():
+            total[outcome] = total.get(outcome, 0) + n
+    out |= {"outcomes": total, "report": str((job.crawl.report / "index.html").absolute()), "warc": str(job.crawl.warc.root.absolute()), "tables": str(Path(job.crawl.tables_root).absolute())}
+    return out
+
+
+def _iso(t: float) -> str:
+    return datetime.datetime.fromtimestamp(t, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def summary_text(s: dict[str, Any]) -> str:
+    lines = []
+    if "seeds" in s:
+        lines.append(f"seeds: {s['seeds']['added']} added, {s['seeds']['duplicates']} already known, {s['seeds']['refused']} refused")
+        lines += [f"  refused: {e}" for e in s["seeds"]["examples"]]
+    if s["nothing_due"]:
+        lines.append(f"nothing due: {s['known_urls']} URLs known; next: {s['next_url'] or 'none'}" + (f" at {s['next_due']}" if s["next_due"] else ""))
+    else:
+        lines.append(f"{len(s['rounds'])} round(s) in {s['wall_s']} s: {', '.join(s['rounds'])}")
+        width = max((len(k) for k in s["outcomes"]), default=0)
+        lines += [f"  {k:<{width}}  {v:>8}" for k, v in sorted(s["outcomes"].items(), key=lambda p: -p[1])]
+        lines.append(f"known URLs: {s['known_urls']} ({', '.join(f'{k} {v}' for k, v in sorted(s['states'].items()))}); due now: {s['due_now']}; next due: {s['next_due'] or 'none'}")
+    return "\n".join([*lines, f"report: {s['report']}", f"WARC:   {s['warc']}", f"tables: {s['tables']}"])

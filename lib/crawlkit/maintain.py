@@ -1,0 +1,133 @@
+"""maintain: compact tables, drop folded log rows, pack small WARC files, remove orphans and expired leftovers.
+
+Every step can be repeated and can die at any point: a packed file is complete before a capture names it, and files
+that no capture names are removed only when they are old.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crawlkit.adapters.delta import quote
+from crawlkit.tables import TABLES
+
+if TYPE_CHECKING:
+    from crawlkit.job import Job
+
+KEPT_BY_ROUND = {"fetchlist"}
+
+
+def maintain(job: "Job", now: float) -> dict[str, Any]:
+    """Everything, once; counts by step."""
+    out: dict[str, Any] = {"log_rows_dropped": drop_folded(job), "packed": pack(job), "orphans_removed": remove_orphans(job, time.time())}
+    with job.crawl.lock:
+        for name in TABLES:
+            job.tables.compact(name, job.cfg.maintain.vacuum_hours)
+    out["dead_urls"] = job.read("crawldb", "state = 'dead'").count() if job.tables.exists("crawldb") else 0
+    out["tables_bytes"] = {name: job.tables.bytes(name) for name in TABLES if job.tables.exists(name)}
+    return out
+
+
+def drop_folded(job: "Job") -> int:
+    """Remove log rows that every bucket has folded and whose rounds are closed."""
+    from pyspark.sql import functions as F
+
+    if not job.tables.exists("crawldb_log"):
+        return 0
+    with job.crawl.lock:
+        waiting = job.read("crawldb_log").select("host_bucket", "updated_no").join(job.read("buckets").select("host_bucket", "folded_through"), "host_bucket", "left").where(
+            F.col("folded_through").isNull() | (F.col("updated_no") > F.col("folded_through"))).agg(F.min("updated_no")).first()[0]
+        open_no = min((r.no for r in job.crawl.open_rounds()), default=2**31 - 1)
+        through = min(waiting if waiting is not None else 2**31 - 1, open_no) - 1
+        n = job.read("crawldb_log", f"updated_no <= {through}").count()
+        if n:
+            job.tables.delete("crawldb_log", f"updated_no <= {through}")
+    return n
+
+
+def pack(job: "Job") -> dict[str, int]:
+    """Join the small WARC files of each closed round into files of about warc.pack_bytes; captures follow."""
+    limit = job.cfg.warc.pack_bytes
+    open_ids = {r.id for r in job.crawl.open_rounds()}
+    packed = {"files_in": 0, "files_out": 0}
+    by_round: dict[str, list[str]] = defaultdict(list)
+    for r in job.read("captures").where("warc_filename IS NOT NULL").select("round_id", "warc_filename").distinct().collect():
+        if r.round_id not in open_ids:
+            by_round[r.round_id].append(r.warc_filename)
+    for round_id, names in sorted(by_round.items()):
+        groups = _groups(job, sorted(names), limit)
+        moves: dict[str, tuple[str, int]] = {}
+        for group in groups:
+            target = f"{job.cfg.crawl.id}-packed-{round_id}-{Path(group[0]).name.removesuffix('.warc.gz')}.warc.gz"
+            moves |= _join_files(job, group, target)
+            packed["files_in"] += len(group)
+            packed["files_out"] += 1
+        if moves:
+            _move_captures(job, round_id, moves)
+    return packed
+
+
+def _groups(job: "Job", names: list[str], limit: int) -> list[list[str]]:
+    """Runs of files that fit together below `limit`; a file alone stays where it is."""
+    groups: list[list[str]] = []
+    size = limit
+    for name in names:
+        n = job.crawl.warc.size(name)
+        if size + n > limit:
+            groups.append([])
+            size = 0
+        groups[-1].append(name)
+        size += n
+    return [g for g in groups if len(g) > 1]
+
+
+def _join_files(job: "Job", names: list[str], target: str) -> dict[str, tuple[str, int]]:
+    """Write the gzip members of `names` after one another; old name -> (new name, offset shift)."""
+    moves, at = {}, 0
+    job.crawl.warc.root.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=job.crawl.objects.root, prefix="pack-", suffix=".tmp") as tmp:
+        for name in names:
+            moves[name] = (target, at)
+            with job.crawl.warc.open_range(name) as src:
+                shutil.copyfileobj(src, tmp, 1 << 20)
+            at = tmp.tell()
+        tmp.flush()
+        if not job.crawl.warc.put_file_if_absent(target, Path(tmp.name)) and job.crawl.warc.size(target) != at:
+            raise RuntimeError(f"{target} exists with another size: remove it if no capture names it")
+    return moves
+
+
+def _move_captures(job: "Job", round_id: str, moves: dict[str, tuple[str, int]]) -> None:
+    from pyspark.sql import functions as F
+
+    rows = job.spark.createDataFrame([(old, new, shift) for old, (new, shift) in moves.items()], "warc_filename string, new_name string, shift bigint")
+    with job.crawl.lock:
+        where = f"round_id = {quote(round_id)}"
+        moved = job.read("captures", where).join(F.broadcast(rows), "warc_filename", "left").withColumns({
+            "warc_record_offset": F.col("warc_record_offset") + F.coalesce("shift", F.lit(0)), "warc_filename": F.coalesce("new_name", "warc_filename")})
+        job.tables.replace("captures", moved, where)
+
+
+def remove_orphans(job: "Job", clock_now: float) -> int:
+    """Remove WARC files that no capture and no open round's part names, and unfinished local files, once they are old."""
+    limit = clock_now - job.cfg.maintain.orphan_hours * 3600
+    root = job.crawl.warc.root
+    named = {r[0] for r in job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect()}
+    oldest_open = min((r.opened_at for r in job.crawl.open_rounds()), default=clock_now)
+    removed = 0
+    for key in job.crawl.warc.list():
+        age = job.crawl.warc.local_path(key).stat().st_mtime
+        if key.endswith(".warc.gz") and key not in named and age < min(limit, oldest_open):
+            job.crawl.warc.delete(key)
+            removed += 1
+    for folder in (job.crawl.objects.root / "spool", root / ".tmp"):
+        for path in folder.rglob("*") if folder.is_dir() else ():
+            if path.is_file() and path.stat().st_mtime < min(limit, oldest_open):
+                path.unlink(missing_ok=True)
+                removed += 1
+    return removed

@@ -1,0 +1,142 @@
+"""What a page may not do to the parser: nesting, attributes and formatting whose cost would grow with their square.
+
+The tree builder walks its stack of open elements at each tag, compares each attribute with all others of its tag, and
+opens the active formatting elements again in each block. Pages below the limits (nearly all) are returned as they are
+after a few byte counts; of the others, one linear scan drops the tags that are too much. Links and text are kept.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_DEPTH = 512  # levels that browsers keep too
+MAX_ATTRIBUTES = 200  # of one tag
+MAX_OPEN_FORMATS = 30
+FEW_TAGS = 3000  # with fewer, even the square is cheap
+LONG_TAG = 4000  # characters without "<" in which attributes are counted
+
+_FORMATS = frozenset("b big code em font i nobr s small strike strong tt u".split())
+# Not counted: void elements, and those whose start tag closes an open one of the same kind (they nest only inside counted ones).
+_UNCOUNTED = frozenset(
+    "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr "
+    "a li p dd dt option tr td th tbody thead tfoot caption colgroup rb rt rp rtc html head body".split()
+)
+_SCOPES = frozenset("applet marquee object table template svg math".split())  # an end tag reaches nothing outside of them
+_RAW = frozenset("script style textarea title xmp iframe noembed noframes".split())
+_TAG = re.compile(r"<(?:(/?)([A-Za-z][^\s/>]*+)(?>[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))*+>?|(!--)|[!?/][^>]*+>?)")
+_ATTRIBUTE = re.compile(r"[\s/]*+[^\s/>=][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+")
+_COMMENT_END = re.compile(r"-->|--!>|(?<=<!--)-?>")
+_RAW_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW}
+_LONG = re.compile(rf"<[A-Za-z][^<]{{{LONG_TAG}}}")
+
+
+def guarded(markup: str) -> tuple[str, list[str]]:
+    """Markup that the parser builds in linear time, and what was cut for it: too_many_attributes, too_deep."""
+    if markup.count("<") <= FEW_TAGS and not _LONG.search(markup):
+        return markup, []
+    scan = _Scan(markup)
+    return (scan.result(), sorted(scan.cut)) if scan.run() else (markup, [])
+
+
+class _Scan:
+    """A walk over the tags with a stack of open elements that is never smaller than the tree builder's."""
+
+    def __init__(self, markup: str) -> None:
+        self.markup = markup
+        self.out: list[str] = []
+        self.copied = 0
+        self.cut: set[str] = set()
+        self.stack: list[tuple[str, bool]] = []  # name, dropped
+        self.open: dict[str, int] = {}
+        self.formats = dict.fromkeys(_FORMATS, 0)
+        self.dropped_formats = dict.fromkeys(_FORMATS, 0)
+        self.active = 0
+        self.max_active = min(MAX_OPEN_FORMATS, max(2, 1_000_000 // (1 + markup.count("<"))))
+
+    def run(self) -> bool:
+        """Whether anything was dropped."""
+        markup, pos, stack, open_, search = self.markup, 0, self.stack, self.open, _TAG.search
+        while m := search(markup, pos):
+            pos = m.end()
+            slash, name, comment = m.groups()
+            if comment:
+                end = _COMMENT_END.search(markup, pos)
+                if not end:
+                    break
+                pos = end.end()
+                continue
+            if not name:
+                continue
+            name = name.lower()
+            if slash:
+                if name in _FORMATS and self.end_format(name) or open_.get(name) and self.end(name):
+                    self.drop(m.start(), pos, "too_deep")
+                continue
+            if pos - m.start() > LONG_TAG:
+                self.attributes(m)
+            if name in _RAW:
+                end = _RAW_END[name].search(markup, pos)
+                if not end:
+                    break
+                pos = end.start()
+            elif name in _UNCOUNTED or (open_.get("svg") or open_.get("math")) and markup[pos - 2] == "/":
+                continue
+            elif name in _FORMATS and self.start_format(name):
+                self.drop(m.start(), pos, "too_deep")
+            else:
+                too_deep = len(stack) >= MAX_DEPTH
+                stack.append((name, too_deep))
+                open_[name] = open_.get(name, 0) + 1
+                if too_deep:
+                    self.drop(m.start(), pos, "too_deep")
+        return bool(self.cut)
+
+    def result(self) -> str:
+        return "".join(self.out) + self.markup[self.copied :]
+
+    def drop(self, start: int, end: int, why: str) -> None:
+        if start > self.copied:
+            self.out.append(self.markup[self.copied : start])
+        self.copied = end
+        self.cut.add(why)
+
+    def end(self, name: str) -> bool:
+        """Closes the innermost open `name`; whether its start tag was dropped."""
+        for at in range(len(self.stack) - 1, -1, -1):
+            found, dropped = self.stack[at]
+            if found == name:
+                for closed, _ in self.stack[at:]:
+                    self.open[closed] -= 1
+                del self.stack[at:]
+                return dropped
+            if found in _SCOPES:
+                return False
+        return False
+
+    def start_format(self, name: str) -> bool:
+        if self.active >= self.max_active:
+            self.dropped_formats[name] += 1
+            return True
+        self.active += 1
+        self.formats[name] += 1
+        return False
+
+    def end_format(self, name: str) -> bool:
+        if self.dropped_formats[name]:
+            self.dropped_formats[name] -= 1
+            return True
+        if self.formats[name]:
+            self.formats[name] -= 1
+            self.active -= 1
+        return False
+
+    def attributes(self, tag: re.Match[str]) -> None:
+        """Drops what follows the last allowed attribute of an overlong tag."""
+        pos = tag.end(2)
+        for _ in range(MAX_ATTRIBUTES):
+            m = _ATTRIBUTE.match(self.markup, pos, tag.end())
+            if not m:
+                return
+            pos = m.end()
+        if _ATTRIBUTE.match(self.markup, pos, tag.end()):
+            self.drop(pos, tag.end() - self.markup.endswith(">", pos, tag.end()), "too_many_attributes")

@@ -1,0 +1,48 @@
+"""status: what a crawl is doing, read from its state objects and, without a JVM, from crawldb."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from crawlkit.config import Config, ConfigError
+from crawlkit.crawl import Crawl
+
+STAGES = ("inject", "generate", "fetch", "commit", "parse", "dedup", "update", "rank", "report")
+
+
+def read_status(data: Path, cfg: Config) -> dict[str, Any]:
+    """Rounds with the stages done, URLs by state, due now. Raises ConfigError, CrawlError."""
+    import pyarrow.compute as pc
+    from deltalake import DeltaTable
+
+    crawl = Crawl(data, cfg)
+    if not (data / "state").is_dir():
+        raise ConfigError(f"--data {data}: no crawl there; run `crawlkit crawl` first")
+    crawl.check()
+    rounds = []
+    for round_id in crawl.round_ids()[-20:]:
+        r = crawl.round(round_id)
+        progress = [json.loads(crawl.objects.get(k)[0]) for k in crawl.objects.list(f"progress/{round_id}/")] if r.state == "open" else []
+        rounds.append({"round_id": r.id, "state": r.state, "done": [s for s in STAGES if crawl.mark(r, s) is not None], "buckets": len(r.buckets),
+                       "fetching": {k: sum(int(p.get(k, 0)) for p in progress) for k in ("queued", "in_flight", "done", "failed", "bytes")} if progress else None})
+    states: dict[str, int] = {}
+    due = 0
+    folder = Path(crawl.tables_root) / "crawldb"
+    if (folder / "_delta_log").is_dir():
+        table = DeltaTable(str(folder)).to_pyarrow_dataset().to_table(columns=["state", "next_fetch"])
+        for row in pc.value_counts(table["state"]).to_pylist():
+            states[row["values"]] = row["counts"]
+        awake = pc.and_(pc.not_equal(table["state"], "dead"), pc.not_equal(table["state"], "refused"))
+        due = pc.sum(pc.fill_null(pc.and_(awake, pc.less_equal(pc.cast(table["next_fetch"], "int64"), int(time.time() * 1e6))), False)).as_py() or 0
+    return {"crawl": cfg.crawl.id, "rounds": rounds, "states": states, "known_urls": sum(states.values()), "due_now": due}
+
+
+def status_text(s: dict[str, Any]) -> str:
+    lines = [f"crawl {s['crawl']}: {s['known_urls']} URLs known ({', '.join(f'{k} {v}' for k, v in sorted(s['states'].items())) or 'none'}); due now {s['due_now']}"]
+    for r in s["rounds"]:
+        where = f"done: {', '.join(r['done'])}" if r["state"] == "open" else r["state"]
+        lines.append(f"  {r['round_id']}: {where}" + (f"; fetching {r['fetching']}" if r["fetching"] else ""))
+    return "\n".join(lines)
