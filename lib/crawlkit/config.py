@@ -64,15 +64,21 @@ class Urls(Section):
 
 
 class ScopeConfig(Section):
-    hosts: tuple[str, ...] = _f((), "Crawl only these host names (empty: any).")
-    domains: tuple[str, ...] = _f((), "Crawl only these domains and what is below them (empty: any).")
-    prefixes: tuple[str, ...] = _f((), "Crawl only URLs below these prefixes (empty: any).")
-    exclude_patterns: tuple[str, ...] = _f((), "Regular expressions (linear-time subset); a URL in which one is found is refused.")
+    hosts: tuple[str, ...] = _f((), "Crawl these host names. With hosts, domains and prefixes all empty everything is in scope; else what one of them names.")
+    domains: tuple[str, ...] = _f((), "Crawl these domains and what is below them.")
+    prefixes: tuple[str, ...] = _f((), "Crawl URLs that start with these texts.")
+    exclude_patterns: tuple[str, ...] = _f((), "Regular expressions (RE2 syntax: linear time); a URL in which one is found is refused.")
     max_depth: int = _f(15, "Links from a seed at most.", ge=0, le=1000)
     max_url_bytes: int = _f(2048, "Longest canonical URL.", ge=64, le=65536)
     max_repeated_segments: int = _f(3, "A path in which one segment occurs more often is refused.", ge=1)
     min_year: int = _f(1990, "Calendar paths before this year are refused.")
     max_years_ahead: int = _f(2, "Calendar paths further in the future are refused.")
+    media_extensions: tuple[str, ...] = _f(
+        ("3gp", "aac", "aif", "apng", "avi", "avif", "bmp", "flac", "flv", "gif", "heic", "ico", "jfif", "jpeg", "jpg", "m3u8", "m4a", "m4v", "mid", "mkv", "mov", "mp3", "mp4", "mpeg", "mpg", "oga", "ogg", "ogv", "opus", "png", "psd", "svg", "tif", "tiff", "wav", "webm", "webp", "wma", "wmv"),
+        "File name endings of images, sound and video: such links are recorded and not crawled.")
+    skip_extensions: tuple[str, ...] = _f(
+        ("7z", "apk", "bin", "bz2", "css", "deb", "dmg", "eot", "exe", "gz", "iso", "jar", "js", "map", "mjs", "msi", "otf", "pkg", "rar", "rpm", "tar", "tgz", "ttf", "wasm", "woff", "woff2", "xz", "zip", "zst"),
+        "File name endings of other links that are not crawled: archives, programs, fonts, scripts, style sheets.")
 
 
 class Frontier(Section):
@@ -173,7 +179,9 @@ class Breaker(Section):
 
 
 class Robots(Section):
-    ttl_s: float = _f(86_400.0, "A copy of robots.txt is used this long (RFC 9309 2.4).", gt=0)
+    ttl_s: float = _f(86_400.0, "A copy of robots.txt is used this long at most (RFC 9309 2.4).", gt=0)
+    min_ttl_s: float = _f(3600.0, "A copy is used this long at least, whatever its Cache-Control says.", ge=0)
+    retry_s: float = _f(600.0, "An unreadable robots.txt is asked for again after this long, or later if Retry-After says so.", gt=0)
     on_429: Literal["defer", "allow"] = _f("defer", "429 for robots.txt: defer the host (default) or treat as other 4xx.")
     max_bytes: int = _f(512_000, "Bytes of robots.txt that are parsed (RFC 9309 2.5: at least 500 KiB).", ge=512_000)
     max_redirects: int = _f(5, "Redirect hops followed for robots.txt.", ge=5, le=20)
@@ -270,13 +278,14 @@ class Config(Section):
 Yaml = Annotated[dict[str, Any], "parsed YAML mapping"]
 
 
-def _known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
+def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
+    """Every key as section.key, sections too."""
     keys: list[str] = []
     for name, info in model.model_fields.items():
         key = f"{prefix}{info.alias or name}"
         sub = info.annotation
         if isinstance(sub, type) and issubclass(sub, BaseModel):
-            keys += [key, *_known_keys(sub, key + ".")]
+            keys += [key, *known_keys(sub, key + ".")]
         else:
             keys.append(key)
     return keys
@@ -302,7 +311,7 @@ def _line_of(text: str, path: tuple[Any, ...]) -> int | None:
 
 
 def _explain(err: ValidationError, source: str, text: str) -> str:
-    known = _known_keys()
+    known = known_keys()
     out = []
     for e in err.errors():
         path = tuple(p for p in e["loc"])
@@ -373,3 +382,41 @@ def load_config(path: str | Path | None, sets: tuple[str, ...] = ()) -> Config:
     except UnicodeDecodeError as e:
         raise ConfigError(f"{path}: not UTF-8 at byte {e.start}") from None
     return parse_config(text, str(path), sets)
+
+
+def _documented(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, str]]:
+    """(key, default as YAML, meaning) of every leaf."""
+    out = []
+    for name, info in model.model_fields.items():
+        key = prefix + (info.alias or name)
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            out += _documented(info.annotation, key + ".")
+        else:
+            value = list(info.default) if isinstance(info.default, tuple) else info.default
+            out.append((key, json.dumps(value), info.description or ""))
+    return out
+
+
+def to_markdown() -> str:
+    """docs/configuration.md."""
+    rows = [f"| `{k}` | `{d}` | {t} |" for k, d, t in _documented(Config)]
+    return "\n".join(["# Configuration", "", "Generated from `lib/crawlkit/config.py` by `python -m crawlkit.config docs`. A YAML file of sections (`--config FILE`), then",
+                      "`--set section.key=value`, override these defaults. An unknown key is an error.", "", "| key | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+def to_yaml() -> str:
+    """conf/default.yaml: every key with its default and meaning."""
+    out, section = ["# Every key with its default; generated by `python -m crawlkit.config yaml`."], None
+    for key, default, text in _documented(Config):
+        head, name = key.split(".", 1)
+        if head != section:
+            section = head
+            out += ["", f"{head}:"]
+        out += [f"  # {text}", f"  {name}: {default}"]
+    return "\n".join([*out, ""])
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(to_yaml() if sys.argv[1:] == ["yaml"] else to_markdown(), end="")

@@ -54,7 +54,7 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
 
     jars = jar_folder()
     builder = SparkSession.builder.appName(app)
-    submitted = "spark.submit.deployMode" in os.environ.get("PYSPARK_SUBMIT_ARGS", "") or os.environ.get("CRAWLKIT_SUBMITTED") == "1"
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit chose master, JARs and memory
     if not submitted:
         if not any(jars.glob("delta-spark*.jar")):
             raise SessionError(f"the Delta JARs are not in {jars}: run `make setup` (or `python -m crawlkit.jars conf/jars.lock`), or set CRAWLKIT_JARS")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import pathlib
+from collections.abc import Iterable
 
 from crawlkit.rules.http1 import ResponseReader
 
@@ -30,7 +31,7 @@ def answer(given: dict, case_dir: pathlib.Path) -> dict:
         "error": False,
         "status": reader.status,
         "reason": reader.reason_phrase,
-        "headers": _Headers(reader.headers),
+        "headers": Named(reader.headers),
         "body": reader.body.decode("latin-1"),
         "body_bytes": reader.body_bytes,
         "truncated": reader.truncated,
@@ -41,18 +42,12 @@ def answer(given: dict, case_dir: pathlib.Path) -> dict:
     }
 
 
-class _Headers(dict):
-    """Names of any case; several values of a name joined (RFC 9110 5.3)."""
+class Named(dict):
+    """Header fields, names of any case, repeated ones joined (RFC 9110 5.3)."""
 
-    def __init__(self, fields: list[tuple[str, str]]) -> None:
+    def __init__(self, fields: Iterable[tuple[str, str]]) -> None:
         for name, value in fields:
-            super().__setitem__(name.lower(), f"{self[name]}, {value}" if name in self else value)
-
-    def __getitem__(self, name: str) -> str:
-        return super().__getitem__(name.lower())
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(str(name).lower())
+            self[name.lower()] = f"{self[name.lower()]}, {value}" if name.lower() in self else value
 
     def get(self, name: str, default: str | None = None) -> str | None:
         return super().get(name.lower(), default)

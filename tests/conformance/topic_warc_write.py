@@ -13,10 +13,10 @@ from datetime import datetime
 from warcio.archiveiterator import ArchiveIterator
 
 from crawlkit.adapters.warc import Earlier, WarcWriter
-from crawlkit.adapters.warc_read import check
+from crawlkit.adapters.warc_check import check
 from crawlkit.records import Answer
 from crawlkit.rules.http1 import ResponseReader
-from tests.conformance.topic_http_responses import raw_bytes
+from tests.conformance.topic_http_responses import Named, raw_bytes
 
 
 def _seconds(text: str) -> float:
@@ -68,13 +68,13 @@ def _read_back(paths: list[pathlib.Path], record_id: str) -> dict:
     plain = paths[-1].read_bytes() if paths[-1].suffix == ".warc" else gzip.decompress(paths[-1].read_bytes())
     at = plain.index(block, plain.rindex(b"\r\nContent-Length: %d\r\n\r\n" % len(block))) + len(block)
     return {
-        "warc_headers": fields,
+        "warc_headers": Named(fields.items()),
         "record_type": fields["WARC-Type"],
         "block_b64": base64.b64encode(block).decode(),
         "block_contains_b64": _Contains(block),
         "block_starts_with": block.decode("latin-1")[:12],
         "body_b64": base64.b64encode(body).decode(),
-        "http_headers": headers,
+        "http_headers": Named(headers.items()),
         "http_header_lines": len(lines),
         "payload_digest_sha1": fields.get("WARC-Payload-Digest"),
         "consistent_headers": _consistent(headers, body),

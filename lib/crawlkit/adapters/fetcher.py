@@ -7,12 +7,14 @@ thread could listen: a ticker measures how late the loop runs, and that stall is
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import Callable, Sequence
 from ssl import SSLContext, SSLError
 
 from crawlkit.adapters.dns import make_resolver
+from crawlkit.adapters.exchange import Connection, Exchange
 from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves, parse_place
 from crawlkit.adapters.tls import connect_reason, default_context, unverified_context
 from crawlkit.config import Agent, Fetch
@@ -22,10 +24,10 @@ from crawlkit.rules.conditional import conditional_headers
 from crawlkit.rules.http1 import ResponseReader
 
 TICK_S = 0.05
-RATE_WINDOW_S = 10.0
 IDLE_S = 15.0
 MAX_TRIES = 3  # addresses of one host
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5"
+_BREAK = re.compile(r"[\r\n\0]")
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
 
@@ -39,9 +41,9 @@ def request_headers(agent: Agent, url: str, etag: str | None = None, last_modifi
 
 def request_bytes(request: FetchRequest, place: Place) -> bytes:
     """The request as sent (RFC 9112 3.2.1). A field with a line break or NUL is left out: it could smuggle others."""
-    lines = [f"{request.method} {place.target} HTTP/1.1\r\n"]
-    lines += [f"{name}: {value}\r\n" for name, value in request.headers if not any(c in name + value for c in "\r\n\0")]
-    return "".join([*lines, "\r\n"]).encode("latin-1", "ignore")
+    start = f"{request.method} {place.target} HTTP/1.1\r\n"
+    lines = [f"{name}: {value}\r\n" for name, value in request.headers if not _BREAK.search(name) and not _BREAK.search(value)]
+    return "".join((start, *lines, "\r\n")).encode("latin-1", "ignore")
 
 
 def type_refused(content_type: str | None, allowed: Sequence[str]) -> bool:
@@ -54,124 +56,6 @@ def without_credentials(url: str) -> str:
     scheme, sep, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}{sep}{authority.rpartition('@')[2]}{slash}{path}" if sep else url.rpartition("@")[2]
-
-
-class _Exchange:
-    """One request under way: its clocks (effective seconds, see Engine) and what to do when they run out."""
-
-    __slots__ = ("deadline", "connect_deadline", "cancel", "connection", "reader", "expired", "grace", "window_at", "window_bytes")
-
-    def __init__(self, deadline: float, connect_deadline: float) -> None:
-        self.deadline, self.connect_deadline = deadline, min(connect_deadline, deadline)
-        self.cancel: Callable[[], object] | None = None  # ends the connecting task
-        self.connection: _Connection | None = None
-        self.reader: ResponseReader | None = None
-        self.expired: Reason | None = None
-        self.grace: int | None = None
-        self.window_at: float | None = None
-        self.window_bytes = 0
-
-    def check(self, now: float, min_rate: int) -> None:
-        seen = self.reader.received if self.reader else 0
-        if now >= (self.deadline if self.reader else self.connect_deadline):
-            if self.grace is None:  # one more turn of the loop: what has arrived meanwhile still counts
-                self.grace = seen
-            elif not self._ending_well(seen):
-                self._expire(seen)
-        elif min_rate and self.reader and self.reader.head_done:
-            if self.window_at is None:
-                self.window_at, self.window_bytes = now, seen
-            elif now - self.window_at >= RATE_WINDOW_S:
-                if seen - self.window_bytes < min_rate * RATE_WINDOW_S:
-                    self.reader.notes.append("slow_body")
-                    return self._expire(seen)
-                self.window_at, self.window_bytes = now, seen
-
-    def _ending_well(self, seen: int) -> bool:
-        return bool(self.reader and self.reader.done)
-
-    def _expire(self, seen: int) -> None:
-        if self.reader is None:
-            self.expired = Reason.CONNECT_TIMEOUT if self.connect_deadline < self.deadline else Reason.TIMEOUT
-            if self.cancel:
-                self.cancel()
-        elif self.reader.head_done:
-            self.reader.cut("time")
-            self.connection.finish()
-        else:
-            self.expired = Reason.READ_STALLED if seen else Reason.TIMEOUT
-            self.connection.finish()
-
-
-class _Connection(asyncio.BufferedProtocol):
-    """One transport; reads into the engine's one buffer and feeds the reader of the exchange under way."""
-
-    __slots__ = ("_buffer", "transport", "ip", "reader", "refuses", "waiter", "first_byte", "idle_since", "lost", "used", "notes")
-
-    def __init__(self, buffer: memoryview) -> None:
-        self._buffer = buffer
-        self.transport: asyncio.Transport | None = None
-        self.ip = ""
-        self.reader: ResponseReader | None = None
-        self.refuses: Callable[[ResponseReader], bool] | None = None
-        self.waiter: asyncio.Future[None] | None = None
-        self.first_byte: float | None = None
-        self.idle_since = 0.0
-        self.lost: BaseException | None | bool = False
-        self.used = False
-        self.notes: list[str] = []
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        reader = self.reader
-        if reader is None:  # bytes that nobody asked for
-            self.abort()
-            return
-        if self.first_byte is None:
-            self.first_byte = time.monotonic()
-        reader.feed(bytes(self._buffer[:nbytes]))
-        if self.refuses is not None and reader.head_done:
-            if self.refuses(reader):
-                self.finish()
-            self.refuses = None
-        if reader.done:
-            self.finish()
-
-    def eof_received(self) -> bool:
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.lost = exc or True
-        if self.reader is not None:
-            self.reader.eof()
-            self.finish()
-
-    def exchange(self, data: bytes, reader: ResponseReader, refuses: Callable[[ResponseReader], bool] | None) -> asyncio.Future[None]:
-        """Sends a request; the future is done when the reader is, or when the engine gives up."""
-        self.reader, self.refuses, self.first_byte = reader, refuses, None
-        self.waiter = asyncio.get_running_loop().create_future()
-        if self.lost:
-            self.connection_lost(None)
-        else:
-            self.transport.write(data)
-        return self.waiter
-
-    def finish(self) -> None:
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
-
-    def abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
-
-    @property
-    def open(self) -> bool:
-        return not self.lost and not self.transport.is_closing()
 
 
 class Engine:
@@ -192,8 +76,8 @@ class Engine:
         self._unverified = frozenset(h.lower() for h in fetch.unverified_tls_hosts)
         self._monotonic, self._wall = monotonic, wall
         self._buffer = memoryview(bytearray(256 * 1024))
-        self._idle: dict[tuple[str, str, int], _Connection] = {}
-        self._exchanges: set[_Exchange] = set()
+        self._idle: dict[tuple[str, str, int], Connection] = {}
+        self._exchanges: set[Exchange] = set()
         self._stall_s = 0.0  # time in which the loop could not listen
         self._tick_due = 0.0
         self._ticker: asyncio.TimerHandle | None = None
@@ -207,13 +91,13 @@ class Engine:
             max_body_bytes: longer bodies are cut (default config.Fetch's).
         """
         answer = Answer(without_credentials(request.url), wall_start=self._wall(), mono_start=self._monotonic())
-        exchange: _Exchange | None = None
+        exchange: Exchange | None = None
         try:
             place = self._guard.parse(request.url)
             answer.url, answer.request_bytes = place.url, request_bytes(request, place)
             self._start_ticker()
             now = self._effective()
-            exchange = _Exchange(now + (deadline_s or self._fetch.timeout_s), now + self._fetch.connect_timeout_s)
+            exchange = Exchange(now + (deadline_s or self._fetch.timeout_s), now + self._fetch.connect_timeout_s)
             self._exchanges.add(exchange)
             allowed = self._fetch.content_types if content_types is None else content_types
             await self._attempt(request, place, exchange, answer, allowed, max_body_bytes or self._fetch.max_body_bytes)
@@ -236,7 +120,7 @@ class Engine:
 
     # -- one request
 
-    async def _attempt(self, request: FetchRequest, place: Place, exchange: _Exchange, answer: Answer, allowed: Sequence[str], max_body: int) -> None:
+    async def _attempt(self, request: FetchRequest, place: Place, exchange: Exchange, answer: Answer, allowed: Sequence[str], max_body: int) -> None:
         key = (place.scheme, place.host, place.port)
         connection = self._idle.pop(key, None)
         if connection is None or not connection.open:
@@ -265,7 +149,7 @@ class Engine:
             connection = await self._connect(place, exchange, answer)
         self._conclude(answer, reader, exchange, connection, refused)
 
-    def _conclude(self, answer: Answer, reader: ResponseReader, exchange: _Exchange, connection: _Connection, refused: list[str]) -> None:
+    def _conclude(self, answer: Answer, reader: ResponseReader, exchange: Exchange, connection: Connection, refused: list[str]) -> None:
         reader.fill(answer)
         answer.notes += connection.notes
         if connection.first_byte is not None:
@@ -279,7 +163,7 @@ class Engine:
         if answer.error:
             answer.status = None
 
-    def _park(self, key: tuple[str, str, int], connection: _Connection) -> bool:
+    def _park(self, key: tuple[str, str, int], connection: Connection) -> bool:
         if not connection.open or key in self._idle:
             return False
         if len(self._idle) >= self._fetch.in_flight:
@@ -290,7 +174,7 @@ class Engine:
 
     # -- connecting
 
-    async def _connect(self, place: Place, exchange: _Exchange, answer: Answer) -> _Connection:
+    async def _connect(self, place: Place, exchange: Exchange, answer: Answer) -> Connection:
         """A new connection to a checked address. Raises Refused."""
         task = asyncio.get_running_loop().create_task(self._open(place, exchange))
         exchange.cancel = task.cancel
@@ -303,7 +187,7 @@ class Engine:
         answer.connect_ms = round((self._monotonic() - answer.mono_start) * 1000)
         return connection
 
-    async def _open(self, place: Place, exchange: _Exchange) -> _Connection:
+    async def _open(self, place: Place, exchange: Exchange) -> Connection:
         admitted = await self._guard.admit(place)
         failure: OSError | None = None
         addresses = admitted.addresses[:MAX_TRIES]
@@ -318,7 +202,7 @@ class Engine:
                     break
         raise connect_reason(failure)
 
-    async def _dial(self, place: Place, admitted: Admitted, ip: str) -> _Connection:
+    async def _dial(self, place: Place, admitted: Admitted, ip: str) -> Connection:
         loop = asyncio.get_running_loop()
         sock = socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM)
         try:
@@ -328,7 +212,7 @@ class Engine:
             if place.scheme == "https":
                 verified = place.host not in self._unverified
                 tls, name = (self._tls or default_context()) if verified else unverified_context(), place.host
-            _, connection = await loop.create_connection(lambda: _Connection(self._buffer), sock=sock, ssl=tls, server_hostname=name)
+            _, connection = await loop.create_connection(lambda: Connection(self._buffer), sock=sock, ssl=tls, server_hostname=name)
         except BaseException:
             sock.close()
             raise

@@ -6,6 +6,7 @@ a name, so that no second look-up can change what was checked.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import Protocol
@@ -46,22 +47,30 @@ class Admitted:
     stale: bool = False  # the last known addresses: no resolver answers
 
 
+@functools.lru_cache(maxsize=1024)
 def parse_place(url: str) -> Place:
     """Parses a URL. Raises Refused (URL_INVALID, URL_SCHEME, URL_HOST_EMPTY)."""
     try:
-        parsed = ada_url.URL(url)
+        href = ada_url.URL(url).href
     except ValueError:
         raise Refused(Reason.URL_INVALID) from None  # the URL may hold credentials: not in the message
-    scheme = parsed.protocol[:-1]
-    if scheme not in _DEFAULT_PORTS:
-        raise Refused(Reason.URL_SCHEME, scheme[:40])
-    name = parsed.hostname.removesuffix(".")
+    scheme, sep, rest = href.partition("://")
+    if scheme not in _DEFAULT_PORTS or not sep:
+        raise Refused(Reason.URL_SCHEME, scheme.partition(":")[0][:40])
+    authority, _, path = rest.partition("/")  # a serialised http URL always has a path
+    name, port = _split_port(authority.rpartition("@")[2])
+    name = name.removesuffix(".")
     if not name or name.endswith("."):
         raise Refused(Reason.URL_HOST_EMPTY)
-    port = int(parsed.port) if parsed.port else _DEFAULT_PORTS[scheme]
-    host_header = f"{name}:{port}" if parsed.port else name
-    target = parsed.pathname + parsed.search
-    return Place(f"{scheme}://{host_header}{target}", scheme, name.strip("[]"), port, host_header, target)
+    host_header = f"{name}:{port}" if port else name
+    target = "/" + path.partition("#")[0]
+    return Place(f"{scheme}://{host_header}{target}", scheme, name.strip("[]"), port or _DEFAULT_PORTS[scheme], host_header, target)
+
+
+def _split_port(text: str) -> tuple[str, int | None]:
+    """`host:port`, `host`, `[address]:port`, `[address]`."""
+    host, _, port = text.rpartition(":") if text.rfind(":") > text.rfind("]") else (text, "", "")
+    return host, int(port) if port else None
 
 
 class Guard:
@@ -72,7 +81,7 @@ class Guard:
         self._ports = frozenset(fetch.ports)
         self._allow = [ip_network(net) for net in fetch.allow_private]
         self._deny = [ip_network(net) for net in fetch.deny]
-        self._connect_to = {pattern.lower(): _address_port(to) for pattern, to in fetch.connect_to.items()}
+        self._connect_to = {pattern.lower(): _split_port(to) for pattern, to in fetch.connect_to.items()}
 
     def parse(self, url: str) -> Place:
         """The place of a URL whose port is allowed. Raises Refused (URL_..., PORT_FORBIDDEN)."""
@@ -85,7 +94,7 @@ class Guard:
         """The addresses to connect to, every one checked. Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL)."""
         address, port, stale = self._mapped(place.host), place.port, False
         if address is not None:
-            addresses, port = (address[0],), address[1]
+            addresses, port = (address[0].strip("[]"),), address[1] or port
         elif _is_address(place.host):
             addresses = (place.host,)
         else:
@@ -96,7 +105,7 @@ class Guard:
                 raise Refused(Reason.ADDRESS_FORBIDDEN, f"{ip}: {why}")
         return Admitted(tuple(sorted(addresses, key=lambda ip: ":" in ip)), port, stale)
 
-    def _mapped(self, host: str) -> tuple[str, int] | None:
+    def _mapped(self, host: str) -> tuple[str, int | None] | None:
         if not self._connect_to:
             return None
         found = self._connect_to.get(host)
@@ -113,7 +122,3 @@ def _is_address(host: str) -> bool:
         return False
     return True
 
-
-def _address_port(text: str) -> tuple[str, int]:
-    address, _, port = text.rpartition(":")
-    return address.strip("[]"), int(port)

@@ -20,7 +20,7 @@ from pathlib import Path
 from isal import igzip
 from warcio.statusandheaders import StatusAndHeaders
 
-from crawlkit.adapters.warc_read import check
+from crawlkit.adapters.warc_check import check
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer
 from crawlkit.rules.warc_headers import protocol, stored_head, stored_request, target_uri

@@ -32,6 +32,11 @@ _FLAGS = {
 }  # fmt: skip
 _FLAGS["head"] = HEAD | SKIP
 _WANTED = frozenset("a area base meta link title img source video audio track embed object iframe frame input html script time".split())
+# tag -> flags, is a block, its class and id are worth reading
+_KINDS = {
+    tag: (_FLAGS.get(tag, 0), tag in _BLOCKS, tag in _BLOCKS and tag not in ("br", "dd", "dt", "hr", "html", "li", "option", "p", "td", "th", "tr"))
+    for tag in {*_FLAGS, *_BLOCKS, *_WANTED, "br"}
+}
 _MEDIA = {"source": "src", "video": "src", "audio": "src", "track": "src", "embed": "src", "object": "data"}
 
 
@@ -124,26 +129,34 @@ class _Walk:
         self.anchors: list[tuple[str, str, str, list[str], int]] = []
 
     def run(self, root: LexborNode) -> None:
-        states: dict[int, tuple[int, int, int]] = {}
+        path: list[tuple[int, tuple[int, int, int]]] = []  # open elements and the states of their children
         outside = self.place
-        elements, pieces, hidden, wanted = self.doc.elements, self.pieces, self.hidden, self.wanted
+        elements, pieces, hidden, wanted, anchors = self.doc.elements, self.pieces, self.hidden, self.wanted, self.anchors
         elements.append((0, "#document", ""))
         for node in root.traverse(include_text=True):
             tag = node.tag
-            parent = node.parent
-            state = states.get(parent.mem_id, outside) if parent is not None else outside
             if tag == "-text":
-                if state[1] & SKIP:
+                text = node.text_content
+                if not text or text.isspace():  # most are: no need to know where they stand
+                    if pieces:
+                        pieces.append(" ")
+                        if anchors:
+                            anchors[-1][3].append(" ")
                     continue
-                if state[0] != self.place[0]:
-                    self.flush(state)
-                text = node.text_content or ""
-                pieces.append(text)
-                if state[2] >= 0:
-                    self.linked += len(text)
-                    self.anchors[state[2]][3].append(text)
+            elif tag is None or tag[0] == "-":
                 continue
-            if tag is None or tag[0] == "-":
+            parent = node.parent.mem_id
+            while path and path[-1][0] != parent:
+                path.pop()
+            state = path[-1][1] if path else outside
+            if tag == "-text":
+                if not state[1] & SKIP:
+                    if state[0] != self.place[0]:
+                        self.flush(state)
+                    pieces.append(text)
+                    if state[2] >= 0:
+                        self.linked += len(text)
+                        anchors[state[2]][3].append(text)
                 continue
             index, flags, anchor = state
             if flags & FOREIGN:
@@ -153,14 +166,17 @@ class _Walk:
                     flags |= SKIP
                 elif tag == "a":
                     anchor = self.want(node, tag, flags, anchor)
-            else:
-                flags |= _FLAGS.get(tag, 0)
-                if tag in _BLOCKS:
-                    self.flush(outside)
-                    attributes = node.attributes
-                    elements.append((index, tag, f"{attributes.get('class') or ''} {attributes.get('id') or ''}" if attributes else ""))
+            elif (kind := _KINDS.get(tag)) is not None:
+                flags |= kind[0]
+                if kind[1]:
+                    names = ""
+                    if kind[2]:
+                        attributes = node.attributes
+                        if attributes:
+                            names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+                    elements.append((index, tag, names))
                     index = len(elements) - 1
-                    self.place = (index, flags, anchor)
+                    self.flush((index, flags, anchor))
                 elif tag == "br":
                     pieces.append("\n")
                     continue
@@ -169,10 +185,10 @@ class _Walk:
             key = node.mem_id
             if key in hidden:
                 flags |= SKIP
-            states[key] = (index, flags, anchor)
+            path.append((key, (index, flags, anchor)))
         self.flush(outside)
         self.doc.anchors = [
-            Anchor(tag, href, rel, " ".join("".join(text[:100]).split())[:MAX_ANCHOR_CHARS], flags) for tag, href, rel, text, flags in self.anchors
+            Anchor(tag, href, rel, " ".join("".join(text[:100]).split())[:MAX_ANCHOR_CHARS], flags) for tag, href, rel, text, flags in anchors
         ]
 
     def flush(self, place: tuple[int, int, int]) -> None:
@@ -188,14 +204,15 @@ class _Walk:
     def want(self, node: LexborNode, tag: str, flags: int, anchor: int) -> int:
         """Notes an element that says more than its text; returns the anchor that its content belongs to."""
         doc = self.doc
-        values = {k: v or "" for k, v in node.attributes.items()}
-        get = values.get
+        raw = node.attributes
         if tag == "a" or tag == "area":
-            href = get("href", get("xlink:href"))
-            if href is None:
+            href = "href" if "href" in raw else "xlink:href"
+            if href not in raw:
                 return anchor
-            self.anchors.append((tag, href, get("rel", ""), [get("alt", "")] if tag == "area" else [], flags))
+            self.anchors.append((tag, raw[href] or "", raw.get("rel") or "", [raw.get("alt") or ""] if tag == "area" else [], flags))
             return len(self.anchors) - 1 if tag == "a" else anchor
+        values = {k: v or "" for k, v in raw.items()}
+        get = values.get
         if tag == "img" or (tag == "source" and "srcset" in values) or (tag == "input" and get("type", "").lower() == "image"):
             doc.images.append(Image(get("src", ""), get("srcset", ""), get("alt", ""), get("width", ""), get("height", "")))
             if anchor >= 0 and get("alt"):

@@ -22,20 +22,30 @@ _UNCOUNTED = frozenset(
     "a li p dd dt option tr td th tbody thead tfoot caption colgroup rb rt rp rtc html head body".split()
 )
 _SCOPES = frozenset("applet marquee object table template svg math".split())  # an end tag reaches nothing outside of them
-_RAW = frozenset("script style textarea title xmp iframe noembed noframes".split())
-_TAG = re.compile(r"<(?:(/?)([A-Za-z][^\s/>]*+)(?>[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))*+>?|(!--)|[!?/][^>]*+>?)")
+_ATTRIBUTES = r"(?>[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))*+>?"
+# One token: a comment, an element whose content is text, a tag, or a declaration. Each alternative consumes what it has
+# looked at, also when its end is missing, so that a scan is linear.
+_TOKEN = re.compile(
+    r"<(?:!--(?:-?>|(?>[^-]++|-(?!-!?>))*+(?:--!?>)?)"
+    rf"|(?i:(script|style|textarea|title|xmp|iframe|noembed|noframes)(?=[\s/>]){_ATTRIBUTES}(?>[^<]++|<(?!/\1[\s/>]))*+)"
+    rf"|(/?)([A-Za-z][^\s/>]*+){_ATTRIBUTES}"
+    r"|[!?/][^>]*+>?)"
+)
 _ATTRIBUTE = re.compile(r"[\s/]*+[^\s/>=][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+")
-_COMMENT_END = re.compile(r"-->|--!>|(?<=<!--)-?>")
-_RAW_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW}
-_LONG = re.compile(rf"<[A-Za-z][^<]{{{LONG_TAG}}}")
+_TAG_ALONE = re.compile(rf"<[A-Za-z]{_ATTRIBUTES}")
+_MAY_BE_LONG = re.compile(rf"<[A-Za-z](?=[^<]{{{LONG_TAG}}})")
 
 
 def guarded(markup: str) -> tuple[str, list[str]]:
-    """Markup that the parser builds in linear time, and what was cut for it: too_many_attributes, too_deep."""
-    if markup.count("<") <= FEW_TAGS and not _LONG.search(markup):
+    """Markup that the parser builds in linear time, and what was cut for it: too_deep, too_many_attributes, too_many_formats."""
+    if markup.count("<") <= FEW_TAGS and not _has_long_tag(markup):
         return markup, []
     scan = _Scan(markup)
     return (scan.result(), sorted(scan.cut)) if scan.run() else (markup, [])
+
+
+def _has_long_tag(markup: str) -> bool:
+    return any(len(_TAG_ALONE.match(markup, m.start())[0]) > LONG_TAG for m in _MAY_BE_LONG.finditer(markup))  # type: ignore[index]
 
 
 class _Scan:
@@ -55,40 +65,31 @@ class _Scan:
 
     def run(self) -> bool:
         """Whether anything was dropped."""
-        markup, pos, stack, open_, search = self.markup, 0, self.stack, self.open, _TAG.search
-        while m := search(markup, pos):
-            pos = m.end()
-            slash, name, comment = m.groups()
-            if comment:
-                end = _COMMENT_END.search(markup, pos)
-                if not end:
-                    break
-                pos = end.end()
-                continue
-            if not name:
+        markup, stack, open_, uncounted = self.markup, self.stack, self.open, _UNCOUNTED
+        for m in _TOKEN.finditer(markup):
+            name = m[3]
+            if name is None:
                 continue
             name = name.lower()
-            if slash:
-                if name in _FORMATS and self.end_format(name) or open_.get(name) and self.end(name):
-                    self.drop(m.start(), pos, "too_deep")
+            if m[2]:
+                if name not in uncounted and (self.end_format if name in _FORMATS else self.end)(name):
+                    self.drop(m.start(), m.end(), "too_deep")
                 continue
-            if pos - m.start() > LONG_TAG:
+            start, end = m.span()
+            if end - start > LONG_TAG:
                 self.attributes(m)
-            if name in _RAW:
-                end = _RAW_END[name].search(markup, pos)
-                if not end:
-                    break
-                pos = end.start()
-            elif name in _UNCOUNTED or (open_.get("svg") or open_.get("math")) and markup[pos - 2] == "/":
+            if name in uncounted or (markup[end - 2] == "/" and (open_.get("svg") or open_.get("math"))):
                 continue
-            elif name in _FORMATS and self.start_format(name):
-                self.drop(m.start(), pos, "too_deep")
+            if name in _FORMATS:
+                if self.start_format(name):
+                    self.drop(start, end, "too_many_formats")
+                continue
+            open_[name] = open_.get(name, 0) + 1
+            if len(stack) < MAX_DEPTH:
+                stack.append((name, False))
             else:
-                too_deep = len(stack) >= MAX_DEPTH
-                stack.append((name, too_deep))
-                open_[name] = open_.get(name, 0) + 1
-                if too_deep:
-                    self.drop(m.start(), pos, "too_deep")
+                stack.append((name, True))
+                self.drop(start, end, "too_deep")
         return bool(self.cut)
 
     def result(self) -> str:
@@ -102,6 +103,8 @@ class _Scan:
 
     def end(self, name: str) -> bool:
         """Closes the innermost open `name`; whether its start tag was dropped."""
+        if not self.open.get(name):
+            return False
         for at in range(len(self.stack) - 1, -1, -1):
             found, dropped = self.stack[at]
             if found == name:
@@ -132,7 +135,7 @@ class _Scan:
 
     def attributes(self, tag: re.Match[str]) -> None:
         """Drops what follows the last allowed attribute of an overlong tag."""
-        pos = tag.end(2)
+        pos = tag.end(3)
         for _ in range(MAX_ATTRIBUTES):
             m = _ATTRIBUTE.match(self.markup, pos, tag.end())
             if not m:

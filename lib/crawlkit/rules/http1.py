@@ -4,31 +4,23 @@ Strict where a wrong guess would give a wrong body, lenient where RFC 9112 lets 
 leniency leaves a name in `notes`, so that no odd answer passes in silence. Time is linear in the bytes
 fed, however they are cut. Nothing that a server sends raises.
 
-Notes: bare_lf, bare_cr, control_in_header, obs_fold, bad_header_line, space_before_colon, leading_blank_line,
-status_line_odd, status_out_of_range, http_version, content_length_invalid, te_and_cl, te_in_http10,
-te_not_chunked, surplus_bytes, chunk_size_space, chunk_extension_odd, chunk_malformed, chunk_too_many,
-trailer_cut, trailer_too_long.
+Notes: those of http1_head, and leading_blank_line, surplus_bytes, chunk_size_space, chunk_extension_odd,
+chunk_malformed, chunk_too_many, trailer_cut, trailer_too_long.
 """
 
 from __future__ import annotations
 
 import re
 
-from crawlkit.outcomes import Reason
+from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer
+from crawlkit.rules.http1_head import MAX_HEAD_BYTES, MAX_LINE_BYTES, Head, framing, parse_head
 
-MAX_LINE_BYTES = 8 * 1024
-MAX_HEADERS = 100
-MAX_HEAD_BYTES = 64 * 1024
 MAX_INTERIM = 8
 MAX_CHUNK_LINE_BYTES = 4 * 1024
 FREE_CHUNKS = 16_384  # beyond these a chunk must carry 64 bytes on average
 
 _HEAD_END = re.compile(rb"\n\r?\n")
-_STATUS = re.compile(r"HTTP/(\d)(?:\.(\d))?[ \t]+(\d{3})(?!\d)[ \t]?(.*)", re.DOTALL)
-_STATUS_STRICT = re.compile(r"HTTP/1\.[01] \d{3}(?: .*)?", re.DOTALL)
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _SIZE = re.compile(rb"([0-9A-Fa-f]+)([ \t]*)(;[^\r\n]*)?\r?\n")
 _EXTENSIONS = re.compile(rb"(?:;[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:[ \t]*=[ \t]*(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|\"(?:[^\"\\]|\\.)*\"))?[ \t]*)*")
 
@@ -163,124 +155,38 @@ class ResponseReader:
                 return self._fail(Reason.HEADERS_TOO_LARGE, f"head over {MAX_HEAD_BYTES} bytes")
             if not end:
                 return
-            block, rest, scanned = bytes(buffer[: end.end()]), bytes(buffer[end.end() :]), 0
-            self._parse_head(block)
-            if self.done:
-                return
-            if 100 <= self.status < 200:
+            self.header_bytes, rest, scanned = bytes(buffer[: end.end()]), bytes(buffer[end.end() :]), 0
+            try:
+                head = parse_head(self.header_bytes)
+            except Refused as refusal:
+                return self._fail(refusal.reason, refusal.detail)
+            if head.status < 200:
                 self._interim += 1
-                if self.status == 101:
+                if head.status == 101:
                     return self._fail(Reason.HTTP_MALFORMED, "101 without a request to upgrade")
                 if self._interim > MAX_INTERIM:
                     return self._fail(Reason.TOO_MANY_INTERIM, f"more than {MAX_INTERIM} interim answers")
                 self._buffer = buffer = bytearray(rest)
-                self.status, self.headers, self.header_bytes = None, [], b""
                 continue
-            self.head_done, self._buffer = True, bytearray()
-            self._frame()
+            self._buffer = bytearray()
+            self._start_body(head)
             if self.done:
                 self._surplus(rest)
             elif rest:
                 self._take(rest)
 
-    def _parse_head(self, block: bytes) -> None:
-        text = block.decode("latin-1")
-        if text.count("\n") != text.count("\r\n"):
-            self._note("bare_lf")
-        lines = [line[:-1] if line.endswith("\r") else line for line in text.split("\n")[:-2]]
-        if max(map(len, lines)) > MAX_LINE_BYTES:
-            return self._fail(Reason.HEADERS_TOO_LARGE, f"a line over {MAX_LINE_BYTES} bytes")
-        if len(lines) > MAX_HEADERS + 1:
-            return self._fail(Reason.HEADERS_TOO_LARGE, f"more than {MAX_HEADERS} header lines")
-        if not self._parse_status(lines[0]):
-            return self._fail(Reason.HTTP_MALFORMED, f"status line {lines[0][:60]!r}")
-        self.header_bytes = block
-        headers: list[tuple[str, str]] = []
-        folds = False  # is there a field that a continuation line may belong to
-        for line in lines[1:]:
-            if line[0] in " \t":
-                folds = self._fold(headers, line) if folds else self._bad_line()
-                continue
-            name, colon, value = line.partition(":")
-            value = value.strip(" \t")
-            if name.endswith((" ", "\t")) and colon:  # RFC 9112 5.1: no field may be hidden by it
-                name = name.rstrip(" \t")
-                self._note("space_before_colon")
-            if not colon or not _TOKEN.fullmatch(name):
-                folds = self._bad_line()
-                continue
-            headers.append((name, self._clean(value)))
-            folds = True
-        self.headers = headers
-
-    def _bad_line(self) -> bool:
-        self.bad_header_lines += 1
-        self._note("bad_header_line")
-        return False
-
-    def _fold(self, headers: list[tuple[str, str]], line: str) -> bool:
-        """obs-fold: one or more spaces (RFC 9112 5.2)."""
-        self._note("obs_fold")
-        name, value = headers[-1]
-        headers[-1] = (name, f"{value} {self._clean(line.strip(' 	'))}".strip(" "))
-        return True
-
-    def _clean(self, value: str) -> str:
-        """CR, NUL and other controls become spaces (RFC 9110 5.5)."""
-        if not _CONTROL.search(value):
-            return value
-        self._note("bare_cr" if "\r" in value else "control_in_header")
-        return _CONTROL.sub(" ", value)
-
-    def _parse_status(self, line: str) -> bool:
-        match = _STATUS.fullmatch(line)
-        if not match or match[1] not in "0123" or int(match[3]) < 100:
-            return False
-        self.http_version = f"{match[1]}.{match[2] or '0'}"
-        if match[1] != "1":
-            self._note("http_version")
-        elif not _STATUS_STRICT.fullmatch(line):
-            self._note("status_line_odd")
-        self.status = int(match[3])
-        self.reason_phrase = self._clean(match[4]).strip(" \t")
-        if self.status > 599:  # RFC 9110 15: to be processed like 5xx
-            self._note("status_out_of_range")
-        return True
-
-    # -- framing (RFC 9112 6.3, 9.3)
-
-    def _all(self, name: str) -> list[str]:
-        return [v for k, v in self.headers if k.lower() == name]
-
-    def _frame(self) -> None:
-        tokens = {t.strip(" \t").lower() for v in self._all("connection") for t in v.split(",")}
-        self.keep_alive = "close" not in tokens and (self.http_version == "1.1" or "keep-alive" in tokens)
-        codings = [c.strip(" \t").lower() for v in self._all("transfer-encoding") for c in v.split(",") if c.strip(" \t")]
-        lengths = self._all("content-length")
-        if self._method == "HEAD" or self.status in (204, 304):
-            return self._finish(True)
-        if codings and codings != ["identity"]:
-            if lengths:
-                self._note("te_and_cl")
-            if self.http_version != "1.1":
-                self._note("te_in_http10")
-            if codings != ["chunked"]:
-                self._note("te_not_chunked")
-            self.transfer_decoded = codings[-1] == "chunked"
-            self.keep_alive = self.keep_alive and self.transfer_decoded and not lengths
-            self._take = self._chunked if self.transfer_decoded else self._until_close
-            return
-        self._take = self._until_close
-        if lengths:
-            values = {p.strip(" \t") for v in lengths for p in v.split(",")}
-            value = values.pop()
-            if values or not (value.isascii() and value.isdigit()):
-                return self._note("content_length_invalid")
-            self._take = self._by_length
-            stated = int(value.lstrip("0")[:18] or "0")
-            self._cut, self._left = stated > self._max, min(stated, self._max)
-            if not stated:
-                self._finish(True)
+    def _start_body(self, head: Head) -> None:
+        self.head_done = True
+        self.status, self.reason_phrase, self.http_version = head.status, head.reason_phrase, head.http_version
+        self.headers, self.bad_header_lines = head.headers, head.bad_header_lines
+        frame = framing(head, self._method)
+        self.notes += head.notes
+        self.keep_alive = frame.keep_alive
+        self.transfer_decoded = frame.kind == "chunked"
+        self._take = {"chunked": self._chunked, "length": self._by_length}.get(frame.kind, self._until_close)
+        self._cut, self._left = frame.length > self._max, min(frame.length, self._max)
+        if frame.kind == "none" or (frame.kind == "length" and not frame.length):
+            self._finish(True)
 
     # -- bodies
 

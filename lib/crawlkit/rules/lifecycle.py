@@ -16,6 +16,7 @@ from crawlkit.rules.schedule import host_class, initial_interval_s, next_interva
 Row = dict[str, Any]
 HISTORY_LENGTH = 32
 KEPT_BODY = ("body_sha256", "text_sha256", "payload_digest", "simhash", "content_type", "content_length", "capture_id", "fetched_at", "outlinks")
+DIGESTS = {"body_sha256", "text_sha256", "payload_digest", "simhash"}
 TRANSIENT_FLAGS = {"redirect_too_long", "noindex", "nofollow", "truncated", "content_type_not_parsed"}
 
 
@@ -34,7 +35,7 @@ def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
     """
     if seen["outcome"] == Outcome.NOT_MODIFIED or (seen.get("record_type") == "revisit" and seen.get("own_digest")):
         return False
-    if row.get("body_sha256") is None or seen.get("truncated") or "truncated" in (row.get("flags") or ()):
+    if row.get("body_sha256") is None or seen.get("truncated"):
         return None
     if row.get("text_sha256") and seen.get("text_sha256"):
         return row["text_sha256"] != seen["text_sha256"]
@@ -82,6 +83,8 @@ def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: C
 def _keep_copy(new: Row, seen: Mapping[str, Any]) -> None:
     own = seen.get("record_type") == "revisit" and seen.get("own_digest")
     for name in KEPT_BODY:
+        if seen.get("truncated") and name in DIGESTS:
+            continue  # a cut body says nothing about change: the digests stay those of the last whole copy
         if not own or seen.get(name) is not None:  # an unchanged copy keeps what is known of the stored one
             new[name] = seen.get(name)
 

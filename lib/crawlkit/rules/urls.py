@@ -40,8 +40,10 @@ _UNIFORM = {chr(n): f"%{n:02X}" for n in range(128)} | {
 }  # fmt: skip
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|\Z)")
 _PATH_SESSION = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"//[^/?#]*@")
 _NO_HOST = re.compile(r"[\x00-\x20]*https?:[/\\]*(?:[?#]|\Z)", re.IGNORECASE)
 _INDEX_PAGES = frozenset(f"{stem}.{end}" for stem in ("index", "default") for end in ("htm", "html", "php", "asp", "aspx", "jsp"))
+_CREDENTIALS = re.compile(r"//[^/?#]*@")
 _NO_HOST = re.compile(r"[\x00-\x20]*https?:[/\\]*(?:[?#]|\Z)", re.IGNORECASE)
 
 def _names(file: str) -> tuple[str, ...]:
@@ -105,7 +107,7 @@ def canonicalize(url: str | bytes, base: str | None = None, policy: UrlPolicy = 
     if isinstance(url, bytes):
         url = _text(url)
     if len(url) > MAX_URL_CHARS:
-        raise Refused(Reason.URL_TOO_LONG, f"{len(url)} characters: {url[:80]!r}...")
+        raise Refused(Reason.URL_TOO_LONG, f"{len(url)} characters: {_shown(url)}")
     # Only the head is looked at: a space before "#" is data, so only the whole text may go to the parser.
     head = url if policy.route_fragment_hosts else url.partition("#")[0]
     fragment = ""
@@ -124,7 +126,7 @@ def canonicalize(url: str | bytes, base: str | None = None, policy: UrlPolicy = 
         origin, path, query, fragment = _parse(url, base, policy)
     out = _finish(origin, path or "/", query, fragment, policy)
     if len(out) > MAX_URL_CHARS:
-        raise Refused(Reason.URL_TOO_LONG, f"{len(out)} characters: {out[:80]!r}...")
+        raise Refused(Reason.URL_TOO_LONG, f"{len(out)} characters: {_shown(out)}")
     return out
 
 
@@ -164,6 +166,11 @@ def url_key(canonical: str) -> bytes:
     return hashlib.sha256(canonical.encode("ascii")).digest()[:16]
 
 
+def _shown(url: str) -> str:
+    """The start of a URL for messages, without credentials."""
+    return repr(_CREDENTIALS.sub("//", url[:200]))
+
+
 def _text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
@@ -185,7 +192,7 @@ def _standard_parse(url: str, base: str | None = None) -> URL:
         if base is not None:
             return _standard_parse(url)  # a base that is no URL does not spoil an absolute one
         reason = Reason.URL_HOST_EMPTY if _NO_HOST.match(url) else Reason.URL_INVALID
-        raise Refused(reason, repr(url[:200])) from None
+        raise Refused(reason, _shown(url)) from None
 
 
 @lru_cache(maxsize=65_536)
@@ -221,7 +228,7 @@ def _parse(url: str, base: str | None, policy: UrlPolicy) -> tuple[str, str, str
     parsed = _standard_parse(url, base)
     scheme = parsed.protocol
     if scheme not in ("http:", "https:"):
-        raise Refused(Reason.URL_SCHEME, repr(url[:200]))
+        raise Refused(Reason.URL_SCHEME, _shown(url))
     host = parsed.hostname
     if host.endswith("."):
         host = _host(host)

@@ -1,0 +1,8 @@
+"""spark-submit jobs/dedup.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit dedup`."""
+
+import sys
+
+from crawlkit.cli import app
+
+if __name__ == "__main__":
+    app(["dedup", *sys.argv[1:]])

@@ -1,0 +1,8 @@
+"""spark-submit jobs/parse.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit parse`."""
+
+import sys
+
+from crawlkit.cli import app
+
+if __name__ == "__main__":
+    app(["parse", *sys.argv[1:]])

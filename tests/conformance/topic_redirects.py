@@ -1,0 +1,26 @@
+"""Probe adapter: rules.redirects."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from crawlkit.outcomes import Reason
+from crawlkit.rules.redirects import redirect, secrets_to_drop
+from crawlkit.rules.urls import canonicalize
+
+
+def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
+    origin = canonicalize(given["from"])
+    location = base64.b64decode(given["location_b64"]) if "location_b64" in given else given.get("location")
+    hop = redirect(origin, given["status"], location)
+    names = [name for name, _ in given.get("request_headers") or []]
+    return {
+        "target": hop.target,
+        "refused": hop.refused,
+        "loop": hop.reason is Reason.REDIRECT_LOOP,
+        "permanent": hop.permanent,
+        "follow_now": False,  # a hop of a page is a found row
+        "drop_headers": secrets_to_drop(names, origin, hop.target) if hop.target else names,
+    }

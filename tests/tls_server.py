@@ -1,0 +1,90 @@
+"""A loopback TLS server for each fault of a certificate, with keys made on the spot."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import socket
+import ssl
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+_DAY = datetime.timedelta(days=1)
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+@cache
+def _authority() -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    return _certificate("crawlkit test authority", None, -1, 2)
+
+
+def _certificate(name: str, issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None, starts: int, ends: int) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder().subject_name(_name(name)).issuer_name(issuer[0].subject if issuer else _name(name))
+    builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(now + starts * _DAY).not_valid_after(now + ends * _DAY)
+    builder = builder.add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+    if "." in name:
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+    return builder.sign(issuer[1] if issuer else key, hashes.SHA256()), key
+
+
+def trusting_context() -> ssl.SSLContext:
+    """A client context that trusts the test authority only."""
+    return ssl.create_default_context(cadata=_authority()[0].public_bytes(serialization.Encoding.PEM).decode())
+
+
+def _server_context(fault: str | None, host: str) -> ssl.SSLContext:
+    foreign = fault in ("untrusted", "untrusted_root", "unknown_ca", "untrusted_issuer")
+    issuer = None if fault == "self_signed" else _certificate("another authority", None, -1, 2) if foreign else _authority()
+    starts, ends = {"expired": (-10, -1), "not_yet_valid": (1, 10)}.get(fault or "", (-1, 2))
+    name = "other.example" if fault in ("wrong_name", "wrong_host", "name_mismatch", "hostname_mismatch", "wrong_hostname") else host
+    certificate, key = _certificate(name, issuer, starts, ends)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:
+        pem = Path(folder) / "server.pem"
+        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + private)
+        context.load_cert_chain(pem)
+    return context
+
+
+@contextlib.contextmanager
+def tls_server(fault: str | None, host: str) -> Iterator[int]:
+    """A server on 127.0.0.1 that shows the fault and answers PAGE; yields its port. `no_tls`: speaks no TLS at all."""
+    plain = fault in ("no_tls", "handshake", "handshake_failure", "protocol_error", "garbage")
+    context = None if plain else _server_context(fault, host)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                client.settimeout(5)
+                with contextlib.suppress(OSError), client:
+                    stream = context.wrap_socket(client, server_side=True) if context else client
+                    stream.recv(65536)
+                    stream.sendall(PAGE)
+                    if context:
+                        stream.unwrap()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
