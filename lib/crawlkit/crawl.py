@@ -111,7 +111,7 @@ class Crawl:
                 return self.round(round_id)
             no = state["next_no"]
             round_id = round_id or f"r{no:06d}"
-            row = Round(round_id, no, now, no if seed is None else seed, self.cfg.digest(), time.time())
+            row = Round(round_id, no, round(now, 3), no if seed is None else seed, self.cfg.digest(), time.time())
             state["next_no"] = no + 1
             state["open"][round_id] = []
             self._write(state, etag)  # a name without its file is swept up by the next open

@@ -8,6 +8,7 @@ which changes nothing.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import os
 import time
@@ -118,29 +119,30 @@ def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: i
     from crawlkit.stages.fold import live_log
     from crawlkit.stages.inject import read_lines
 
+    lines = list(lines)
+    # the lines name the writer: the same file twice is one injection, another file of the same round is added
+    writer = "inject-" + hashlib.sha256("\n".join([mode, source, str(priority_class), *lines]).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     rows, rejects, counts = read_lines(lines, now=round_.now, buckets=job.cfg.frontier.buckets, policy=UrlPolicy.of(job.cfg.urls), priority_class=priority_class, source=source, max_url_bytes=job.cfg.scope.max_url_bytes)
-    found = [r | {"updated_no": round_.no, "round_id": round_.id, "writer": "inject", "kind": "found", "seq": n, "force": False, "mode": mode} for n, r in enumerate(rows)]
+    found = [r | {"updated_no": round_.no, "round_id": round_.id, "writer": writer, "kind": "found", "seq": n, "force": False, "mode": mode} for n, r in enumerate(rows)]
     known = 0
     if rows:
         buckets = sorted({r["host_bucket"] for r in rows})
         frame = job.frame("crawldb_log", found)
         keys = frame.select("url_key")
         old = job.read("crawldb", in_list("host_bucket", buckets)).select("url_key").unionByName(
-            live_log(job.read("crawldb_log", in_list("host_bucket", buckets) + f" AND NOT (round_id = {quote(round_.id)} AND writer = 'inject')"), job.read("buckets")).select("url_key"))
+            live_log(job.read("crawldb_log", in_list("host_bucket", buckets) + f" AND NOT (round_id = {quote(round_.id)} AND writer = {quote(writer)})"), job.read("buckets")).select("url_key"))
         known = keys.join(old.distinct(), "url_key", "left_semi").count()
         with job.crawl.lock:
-            job.tables.replace("crawldb_log", frame, f"round_id = {quote(round_.id)} AND writer = 'inject'")
-            if rejects:
-                job.tables.replace("rejects", job.frame("rejects", [r | {"round_id": round_.id} for r in rejects]), f"round_id = {quote(round_.id)} AND stage = 'inject'")
-    elif rejects:
+            job.tables.replace("crawldb_log", frame, f"round_id = {quote(round_.id)} AND writer = {quote(writer)}")
+    if rejects:
         with job.crawl.lock:
-            job.tables.replace("rejects", job.frame("rejects", [r | {"round_id": round_.id} for r in rejects]), f"round_id = {quote(round_.id)} AND stage = 'inject'")
+            job.tables.replace("rejects", job.frame("rejects", [r | {"round_id": round_.id, "stage": writer} for r in rejects]), f"round_id = {quote(round_.id)} AND stage = {quote(writer)}")
     refused: dict[str, int] = {}
     for r in rejects:
         refused[r["reason"]] = refused.get(r["reason"], 0) + 1
     added = len(rows) - known
     return {"rows_in": counts["lines"], "rows_out": added, "rejected": {"duplicates": counts["duplicates"] + known, "comments": counts["comments"], **refused},
-            "added": added, "duplicates": counts["duplicates"] + known, "refused": counts["refused"], "buckets": sorted({r["host_bucket"] for r in rows}),
+            "added": added, "duplicates": counts["duplicates"] + known, "refused": counts["refused"], "buckets": sorted({r["host_bucket"] for r in rows} | set((job.crawl.mark(round_, "inject") or {}).get("buckets", []))),
             "examples": [f"{r['detail']}: {r['item'][:120]}" for r in rejects[:5]]}
 
 
@@ -161,7 +163,8 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
         injected = (job.crawl.mark(round_, "inject") or {}).get("buckets", [])
         known = {r["host_bucket"]: r for r in summary}
         for b in injected:
-            known.setdefault(b, {"host_bucket": b, **{f"next_due_{c}": None for c in range(4)}})["next_due_1"] = min(known[b].get("next_due_1") or round_.now, round_.now)
+            row = known.setdefault(b, {"host_bucket": b, **{f"next_due_{c}": None for c in range(4)}})
+            row["next_due_1"] = min(row["next_due_1"] or round_.now, round_.now)
         taken = {b for b, r in job.crawl.claims().items() if r != round_.id}
         buckets = g.choose_buckets(known.values(), round_.now, cfg.frontier.buckets_per_round, taken)
         if not buckets:

@@ -111,9 +111,9 @@ def test_barred_host():
 
 
 def test_operator_rate_holds_for_domain_and_address():
-    assert group_delay_s(HostState("h"), 0.5) == 0.5
-    assert group_delay_s(HostState("h", operator_delay_s=0.1), 0.5) == 0.1
-    assert group_delay_s(HostState("h", operator_delay_s=20.0), 0.5) == 0.5
+    assert group_delay_s(HostState("h"), 0.5, 0.1) == 0.5
+    assert group_delay_s(HostState("h", operator_delay_s=0.1), 0.5, 0.1) == 0.1
+    assert group_delay_s(HostState("h", operator_delay_s=0.1), 0.5, 0.8) == 0.5
 
 
 def test_urgent_events():

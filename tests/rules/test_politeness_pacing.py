@@ -41,7 +41,8 @@ class Simulation:
             while open_ and open_[0][0] <= self.now:
                 end, _, step, start, status = heapq.heappop(open_)
                 state = self.pacer.state(step.host)
-                self.pacer.ended(step, after_answer(state, Event(start, end, status, is_page=step.job.is_page), self.cfg))
+                self.pacer.set_state(step.host, after_answer(state, Event(start, end, status, is_page=step.job.is_page), self.cfg))
+                self.pacer.ended(step)
             step = self.pacer.next(self.now) if len(open_) < self.in_flight else None
             if isinstance(step, Resolve):
                 self.pacer.set_address(step.host, self.addresses[step.host])
@@ -137,6 +138,19 @@ def test_a_host_that_cannot_be_asked_in_time_is_given_up_with_the_reason():
 def test_a_wait_that_fits_is_waited_for():
     sim = simulate(Config(), {"a": "a"}, {"a": "1"}, {"a": 1}, lambda *_: (0.0, 200), deadline_s=50, states=[HostState("a", retry_after_until=T0 + 40)])
     assert sim.log[0].started == T0 + 40
+
+
+def test_a_host_on_the_stop_list_is_given_up_before_its_next_request():
+    pacer = Pacer(Config(politeness=Politeness(ip_delay_s=0)), T0 + 100)
+    pacer.add_host("x", HostState("a"))
+    for i in range(3):
+        pacer.push("a", Job(i))
+    ticket = pacer.next(T0)
+    pacer.bar("a", Reason.STOP_LIST)
+    pacer.set_state("a", after_answer(HostState("a"), Event(T0, T0, 200), Config()))
+    pacer.ended(ticket)
+    assert pacer.next(T0) == GiveUp("a", Reason.STOP_LIST)
+    assert pacer.drain("a") == [Job(1), Job(2)]
 
 
 def test_the_gap_is_kept_across_a_restart():

@@ -99,6 +99,11 @@ class Lease:
         """Whether a request of at most `request_s` would end well before the lease does."""
         return not self._lost.is_set() and monotonic() + request_s < self._end - self._cfg.margin_s
 
+    @property
+    def lost(self) -> bool:
+        """Over for good: it expired, or another took it."""
+        return self._lost.is_set() or monotonic() >= self._end
+
     def check(self) -> None:
         """Just before a commit: still ours, by the clock and in the store. Raises LeaseLost."""
         if not self.may_send() or self._read()[1] != self._etag and not self._ours():

@@ -37,7 +37,7 @@ class Objects(Protocol):
         """Store; False if the key exists (nothing is changed). Raises StoreFull, OSError."""
 
     def put_file_if_absent(self, key: str, path: Path) -> bool:
-        """Store a local file's content; False if the key exists. Raises StoreFull, OSError."""
+        """Store a local file that will not be written to again; False if the key exists. Raises StoreFull, OSError."""
 
     def put(self, key: str, data: bytes) -> None:
         """Store, replacing what is there. Raises StoreFull, OSError."""
@@ -75,8 +75,12 @@ class LocalObjects:
             return self._link(tmp, key)
 
     def put_file_if_absent(self, key: str, path: Path) -> bool:
-        with open(path, "rb") as src, self._temporary(src) as tmp:
-            return self._link(tmp, key)
+        with open(path, "rb") as src:
+            os.fsync(src.fileno())
+            with contextlib.suppress(OSError):  # another file system: copied
+                return self._link(path, key)
+            with self._temporary(src) as tmp:
+                return self._link(tmp, key)
 
     def put(self, key: str, data: bytes) -> None:
         with self._temporary(io.BytesIO(data)) as tmp:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from crawlkit.adapters.warc_read import WarcSource, content_length, damaged, is_http
 from crawlkit.outcomes import Refused
 from crawlkit.rules.http1 import ResponseReader
-from crawlkit.rules.http1_head import MAX_HEAD_BYTES
+from crawlkit.rules.http1_head import HEAD_END, MAX_HEAD_BYTES
 
 
 def check(file: BinaryIO | Path) -> dict[str, Any]:
@@ -62,10 +62,11 @@ class _Audit:
             self._block.update(piece)
         if self._head is not None:
             self._head += piece
-            at = self._head.find(b"\r\n\r\n") + 4
-            if at < 4 and len(self._head) < MAX_HEAD_BYTES:
+            end = HEAD_END.search(self._head)
+            if not end and len(self._head) < MAX_HEAD_BYTES:
                 return
-            piece = self._head[at if at >= 4 else len(self._head) :]
+            at = end.end() if end else len(self._head)
+            piece = self._head[at:]
             self._reader.feed(self._head[:at])
             self._head = None
         if self._payload:

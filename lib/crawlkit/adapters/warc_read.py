@@ -16,7 +16,7 @@ from isal import igzip_lib, isal_zlib
 
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.http1 import ResponseReader
-from crawlkit.rules.http1_head import MAX_HEAD_BYTES
+from crawlkit.rules.http1_head import HEAD_END, MAX_HEAD_BYTES
 
 MAX_RECORD_BYTES = 128 * 1024 * 1024
 MAX_WARC_HEAD_BYTES = 64 * 1024
@@ -85,11 +85,8 @@ def with_http(record: WarcRecord) -> WarcRecord:
         record.payload = record.block
         return record
     block = record.block
-    at = block.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES) + 4
-    if at < 4:
-        at = block.find(b"\n\n", 0, MAX_HEAD_BYTES) + 2
-    if at < 2:
-        at = len(block)
+    end = HEAD_END.search(block, 0, MAX_HEAD_BYTES)
+    at = end.end() if end else len(block)
     reader = ResponseReader(max_body_bytes=len(block) + 1)
     reader.feed(block[:at])
     if reader.head_done:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from functools import lru_cache
+from urllib.parse import quote_from_bytes
 
 _LABELS = """
 utf-8: unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf8 x-unicode20utf8
@@ -98,6 +99,23 @@ def decode_as(body: bytes, name: str) -> str:
     if name == "replacement":
         return "\ufffd" if body else ""
     return body.decode(_MULTI_BYTE[name], "replace")
+
+
+def document_query(reference: str, name: str) -> str:
+    """A reference whose query is escaped in the document's encoding, as browsers send it (WHATWG URL 1.3, 4.4).
+
+    Characters that the encoding lacks become escaped numeric references. Path and ASCII are left alone.
+    """
+    head, mark, query = reference.partition("?")
+    if not mark or query.isascii() or name not in _ENCODERS or "#" in head:
+        return reference
+    query, hash_, fragment = query.partition("#")
+    codec = _ENCODERS[name]
+    return head + mark + _BEYOND_ASCII.sub(lambda m: quote_from_bytes(m[0].encode(codec, "xmlcharrefreplace"), ""), query) + hash_ + fragment
+
+
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_ENCODERS = {**_SINGLE_BYTE, "big5": "big5hkscs", "shift_jis": "cp932", "euc-kr": "cp949", "euc-jp": "euc_jp", "gbk": "gbk", "gb18030": "gb18030"}
 
 
 def _euro(error: UnicodeError) -> tuple[str, int]:

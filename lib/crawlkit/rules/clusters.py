@@ -15,9 +15,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Generic, NamedTuple, TypeVar
 
-from crawlkit.rules.domains import registered_domain
 from crawlkit.rules.fingerprint import Fingerprint, estimated_jaccard, fingerprint, hamming, jaccard, minhash_bands, shingles, simhash_blocks
-from crawlkit.rules.urls import host_of
+from crawlkit.rules.links import same_site
 
 K = TypeVar("K", bound=Hashable)
 HOT_ANCHORS = 10  # first pages of a hot block, with which its remaining pages are compared
@@ -226,11 +225,6 @@ def _hints(pages: Sequence[DupPage], by_url: dict[str, DupPage]) -> Iterator[tup
             yield p, p.location or "", "redirect"
         elif p.canonical in by_url and p.canonical != p.url and same_site(p.url, p.canonical or ""):
             yield p, p.canonical or "", "canonical"
-
-
-def same_site(a: str, b: str) -> bool:
-    """Whether two canonical URLs lie below one registered domain."""
-    return registered_domain(host_of(a)) == registered_domain(host_of(b))
 
 
 def _clusters(joined: Components[str], evidence: list[tuple[str, str, Match]], by_url: dict[str, DupPage]) -> list[Cluster]:

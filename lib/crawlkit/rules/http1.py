@@ -14,13 +14,13 @@ import re
 
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer
-from crawlkit.rules.http1_head import MAX_HEAD_BYTES, MAX_LINE_BYTES, Head, framing, parse_head
+from crawlkit.rules.http1_head import HEAD_END, MAX_HEAD_BYTES, MAX_LINE_BYTES, Head, framing, parse_head
 
 MAX_INTERIM = 8
+MAX_BLANK_LINES = 32
 MAX_CHUNK_LINE_BYTES = 4 * 1024
 FREE_CHUNKS = 16_384  # beyond these a chunk must carry 64 bytes on average
 
-_HEAD_END = re.compile(rb"\n\r?\n")
 _SIZE = re.compile(rb"([0-9A-Fa-f]+)([ \t]*)(;[^\r\n]*)?\r?\n")
 _EXTENSIONS = re.compile(rb"(?:;[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:[ \t]*=[ \t]*(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|\"(?:[^\"\\]|\\.)*\"))?[ \t]*)*")
 
@@ -55,7 +55,7 @@ class ResponseReader:
         self._buffer = bytearray()
         self._parts: list[bytes] = []
         self._take = self._head
-        self._interim = 0
+        self._interim = self._blank = 0
         self._left = 0  # body bytes still to come (length), or of this chunk
         self._cut = False  # the stated length is beyond the limit
         self._expect = "size"  # size, end (of chunk data), trailer
@@ -146,11 +146,14 @@ class ResponseReader:
                 del buffer[: 1 if buffer[0] == 10 else 2]
                 self._note("leading_blank_line")
                 scanned = 0
+                self._blank += 1
+                if self._blank > MAX_BLANK_LINES:
+                    return self._fail(Reason.HTTP_MALFORMED, "blank lines only")
             if not buffer or (len(buffer) < 5 and (b"HTTP/".startswith(buffer) or buffer == b"\r")):
                 return
             if not buffer.startswith(b"HTTP/"):
                 return self._fail(Reason.HTTP_MALFORMED, f"no status line: {bytes(buffer[:40])!r}")
-            end = _HEAD_END.search(buffer, max(0, scanned - 2))
+            end = HEAD_END.search(buffer, max(0, scanned - 2))
             if (end.end() if end else len(buffer)) > MAX_HEAD_BYTES:
                 return self._fail(Reason.HEADERS_TOO_LARGE, f"head over {MAX_HEAD_BYTES} bytes")
             if not end:

@@ -15,6 +15,7 @@ from crawlkit.outcomes import Reason, Refused
 MAX_LINE_BYTES = 8 * 1024
 MAX_HEADERS = 100
 MAX_HEAD_BYTES = 64 * 1024
+HEAD_END = re.compile(rb"\n\r?\n")
 
 _STATUS = re.compile(r"HTTP/(\d)(?:\.(\d))?[ \t]+(\d{3})(?!\d)[ \t]?(.*)", re.DOTALL)
 _STATUS_STRICT = re.compile(r"HTTP/1\.[01] \d{3}(?: .*)?", re.DOTALL)

@@ -44,6 +44,7 @@ class _Entry:
     queue: deque[Any] = field(default_factory=deque)
     later: list[tuple[float, int, Any]] = field(default_factory=list)
     due: float | None = None  # its place in the heap
+    barred: Reason | None = None
     is_parked: bool = False
     is_resolving: bool = False
 
@@ -103,8 +104,14 @@ class Pacer:
         return self._hosts[host].state
 
     def set_state(self, host: str, state: HostState) -> None:
-        """Other knowledge about the host than an answer (a Crawl-delay read, an operator's word)."""
+        """What is now known of the host: after an answer, or when a Crawl-delay was read."""
         self._hosts[host].state = state
+
+    def bar(self, host: str, reason: Reason) -> None:
+        """Start nothing more for this host; its jobs come back as GiveUp with `reason`."""
+        entry = self._hosts[host]
+        entry.barred = reason
+        self._plan(entry, -math.inf)
 
     def set_address(self, host: str, address: str | None) -> None:
         """Where the host's requests go (None: unknown, no floor by address)."""
@@ -158,32 +165,30 @@ class Pacer:
                 return step
         return None
 
-    def ended(self, ticket: Send, state: HostState) -> None:
-        """The request is over; `state` is the host's state after it."""
-        self._close(ticket, state)
-        end = state.last_request_end
+    def ended(self, ticket: Send) -> None:
+        """The request is over; the state after it was set before."""
+        entry = self._close(ticket)
+        end = entry.state.last_request_end
         for group in ticket.groups:
             group.last_end = max(group.last_end, end)
             self._wake(group)
-        entry = self._hosts[ticket.host]
         if entry.address is not None and entry.address not in ticket.groups:
             entry.address.last_end = max(entry.address.last_end, end)
         self._plan(entry, -math.inf)
 
     def unused(self, ticket: Send) -> None:
         """Nothing was sent after all."""
-        entry = self._hosts[ticket.host]
-        self._close(ticket, entry.state)
+        entry = self._close(ticket)
         for group in ticket.groups:
             self._wake(group)
         self._plan(entry, -math.inf)
 
-    def _close(self, ticket: Send, state: HostState) -> None:
+    def _close(self, ticket: Send) -> _Entry:
         entry = self._hosts[ticket.host]
-        entry.state = state
         entry.open -= 1
         for group in ticket.groups:
             group.open -= 1
+        return entry
 
     def _try(self, entry: _Entry, now: float) -> Send | Resolve | GiveUp | None:
         allowed = 1 if entry.state.health.down else entry.state.parallel
@@ -196,6 +201,8 @@ class Pacer:
             if entry.later:
                 self._plan(entry, entry.later[0][0])
             return None
+        if entry.barred:
+            return GiveUp(entry.host, entry.barred)
         at, reason = may_send(entry.state, now, self._cfg, jobs[0].is_page)
         delay_s = effective_delay_s(entry.state, self._cfg.politeness, now).seconds
         if entry.open:  # an operator's parallel requests start a delay apart
@@ -211,7 +218,7 @@ class Pacer:
         groups = tuple(g for g in (entry.domain, entry.address) if g is not None and g.floor_s > 0)
         for group in groups:
             busy = group.open and entry.state.parallel == 1
-            if busy or now < group.last_end + group_delay_s(entry.state, group.floor_s):
+            if busy or now < group.last_end + group_delay_s(entry.state, group.floor_s, delay_s):
                 group.parked.append(entry)
                 entry.is_parked = True
                 self._wake(group)

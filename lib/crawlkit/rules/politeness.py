@@ -136,9 +136,10 @@ def effective_delay_s(state: HostState, cfg: Politeness, now: float = math.inf) 
     return delay
 
 
-def group_delay_s(state: HostState, floor_s: float) -> float:
-    """Floor within a registered domain or to an address; an operator's faster rate for the host holds there too."""
-    return floor_s if state.operator_delay_s is None else min(floor_s, state.operator_delay_s)
+def group_delay_s(state: HostState, floor_s: float, delay_s: float) -> float:
+    """Floor within a registered domain or to an address; where an operator set the host's rate, its gap in force
+    (`delay_s`) holds there too if it is shorter."""
+    return floor_s if state.operator_delay_s is None else min(floor_s, delay_s)
 
 
 def may_send(state: HostState, now: float, cfg: Config, is_page: bool = True) -> Permit:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +17,11 @@ from crawlkit.config import ConfigError, ScopeConfig
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.urls import SESSION_PARAMS, UrlPolicy, canonicalize, split
 
-# A year and a month with two digits, as calendars write them: /2031/04/, /2031-04-30, ?month=2031-04, ?day=20310430.
-_DATE = re.compile(r"(?<![0-9A-Za-z])([0-9]{4})(?:[-/](?:0[1-9]|1[0-2])(?:[-/](?:0[1-9]|[12][0-9]|3[01]))?|(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))(?![0-9A-Za-z])")
+# Dates as calendars write them: a whole date anywhere; a month after "=", or in a path that names a calendar. Years and
+# months alone are too often just numbers (/topic/2451/10).
+_DAY = re.compile(r"(?<![0-9A-Za-z-])([0-9]{4})(?:/(?:0[1-9]|1[0-2])/(?:0[1-9]|[12][0-9]|3[01])|-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))(?![0-9A-Za-z-])")
+_MONTH = re.compile(r"[=/]([0-9]{4})[-/](?:0?[1-9]|1[0-2])(?![0-9A-Za-z-])")
+_CALENDAR = re.compile(r"calendar|kalender|calendrier|agenda|event|schedule|month|archive|(?<![a-z])date|cal(?![a-z])", re.IGNORECASE)
 _YEAR_PARAM = re.compile(r"[?&](?:year|yr|y)=([0-9]{4})(?![^&])", re.IGNORECASE)
 _SESSION_PATH = re.compile(r"/\((?:[A-Z]\([0-9a-z]{8,64}\)){1,4}\)/|;(?:jsessionid|phpsessid|sid|sessionid)=|/(?:jsessionid|phpsessid|sessionid)[=/][0-9a-z]{16,}", re.IGNORECASE)
 _SESSION_NAMES = frozenset(name for name in SESSION_PARAMS if not name.endswith("*"))
@@ -55,8 +59,7 @@ class Scope:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A canonical URL and what the rules look at. `page`: it is to be crawled as a page (not a sitemap or feed)."""
 
     url: str
@@ -103,7 +106,9 @@ def _repeats(scope: Scope, c: Candidate) -> Reason | None:
 
 def _date_range(scope: Scope, c: Candidate) -> Reason | None:
     text = f"{c.path}?{c.query}" if c.query else c.path
-    years = [int(year) for year in (*_DATE.findall(text), *_YEAR_PARAM.findall(text))]
+    years = [int(year) for year in (*_DAY.findall(text), *_YEAR_PARAM.findall(text), *(_MONTH.findall(text) if _CALENDAR.search(text) else ()))]
+    if not years:
+        return None
     last = c.now_year + scope.config.max_years_ahead
     return Reason.SCOPE_DATE_RANGE if any(not scope.config.min_year <= year <= last for year in years) else None
 

@@ -39,7 +39,7 @@ def select_due(rows: DataFrame, hostdb: DataFrame, host_ranks: DataFrame, cfg: C
     cls = F.when(F.col("host").isin(*cfg.schedule.news_hosts or ("",)), "news").otherwise("generic")
     budget_s = cfg.round.minutes * 60
     hosts = hostdb.select("host", F.coalesce("delay_ms", F.lit(0)).alias("host_delay_ms"), "next_allowed_at", F.coalesce("blacklisted", F.lit(False)).alias("barred"))
-    due = (rows.where((F.col("next_fetch") <= F.timestamp_micros(F.lit(int(now * 1e6)))) & ~F.col("state").isin("dead", "refused"))
+    due = (rows.where((F.col("next_fetch") <= F.timestamp_micros(F.lit(round(now * 1e6)))) & ~F.col("state").isin("dead", "refused"))
            .join(F.broadcast(hosts), "host", "left").where(~F.coalesce("barred", F.lit(False)))
            .where(F.col("next_allowed_at").isNull() | (F.col("next_allowed_at").cast("double") < clock_now + budget_s))
            .join(F.broadcast(host_ranks.select("host", "quality")), "host", "left")

@@ -142,7 +142,7 @@ def found_of(rows: DataFrame, round_id: str, round_no: int, now: float) -> DataF
     flat = rows.select(F.explode("found").alias("f")).select("f.*")
     rest = [c for c in flat.columns if c != "url_key"]
     best = flat.groupBy("url_key").agg(F.min_by(F.struct(*rest), F.struct("depth", "redirects", "parent_key")).alias("b")).select("url_key", "b.*")
-    at = F.timestamp_micros(F.lit(int(now * 1e6)))
+    at = F.timestamp_micros(F.lit(round(now * 1e6)))
     return best.withColumns({
         "state": F.lit("queued"), "priority_class": F.lit(2), "boost": F.lit(0.0), "first_seen": at, "next_fetch": at, "retries": F.lit(0), "n_fetch": F.lit(0).cast("bigint"),
         "n_change": F.lit(0).cast("bigint"), "history": F.lit(""), "flags": F.array().cast("array<string>"), "updated_no": F.lit(round_no), "round_id": F.lit(round_id),
