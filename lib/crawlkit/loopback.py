@@ -77,26 +77,33 @@ class WebServer:
         self.port: int = self._sockets[0].getsockname()[1]
         self._open: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
         self._thread = threading.Thread(target=self.run, name="web", daemon=True)
 
     def start(self) -> WebServer:
         self._thread.start()
+        self._ready.wait(10)
         return self
 
     def run(self) -> None:
         """Serve in the calling thread until `stop`."""
         asyncio.set_event_loop(self._loop)
-        for sock in self._sockets:
-            self._loop.run_until_complete(self._loop.create_server(lambda: _Connection(self), sock=sock, backlog=1024))
+        listening = self._loop.create_task(self._listen())
         try:
             self._loop.run_forever()
         finally:
+            listening.cancel()
             for conn in list(self._open):
                 conn.transport.abort()
             self._loop.run_until_complete(asyncio.sleep(0))
             for sock in self._sockets:
                 sock.close()
             self._loop.close()
+
+    async def _listen(self) -> None:
+        for sock in self._sockets:
+            await self._loop.create_server(lambda: _Connection(self), sock=sock, backlog=1024)
+        self._ready.set()
 
     def stop(self) -> None:
         if not self._loop.is_closed():

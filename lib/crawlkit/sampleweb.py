@@ -31,6 +31,7 @@ class SampleSite:
         self.seeds: list[str] = json.loads((root / "site.json").read_text(encoding="utf-8"))["seeds"]
         names = sorted(p.name for p in root.iterdir() if p.is_dir())
         self.hosts = {name: f"127.77.{i // 250}.{i % 250 + 1}" for i, name in enumerate(names)}
+        self._by_address = {address: name for name, address in self.hosts.items()}
         self._replies = {name: _replies(root / name) for name in names}
         self._server = WebServer(self.hosts.values(), self._answer, port)
         self.port = self._server.port
@@ -49,7 +50,8 @@ class SampleSite:
 
     def _answer(self, request: Request) -> Reply:
         path = request.target.partition("?")[0]
-        found = self._replies.get(request.host, {}).get(path)
+        name = self._by_address[request.address] if request.host == request.address else request.host  # a browser without the names
+        found = self._replies.get(name, {}).get(path)
         if found is None:
             return Reply(404, [("Content-Type", "text/html; charset=utf-8")], NOT_FOUND)
         etag = dict(found.headers).get("ETag")

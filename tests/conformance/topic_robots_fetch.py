@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.rules.robots_fetch import robots_url
-from tests.conformance.predicates import Every
+from tests.conformance.predicates import Every, Requests
 from tests.conformance.web_loop import WebLoop
 
 
@@ -20,7 +20,7 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     return {
         "decision": decisions[0],
         "decisions": decisions,
-        "requested": loop.requested,
+        "requested": Requests(loop.requested),
         "not_requested": Every(lambda url: url not in loop.requested, "not requested"),
         "wait_s": first.wait_s,
         "reason_known": loop.known,

@@ -41,7 +41,7 @@ class _CheckedAdapter(HTTPAdapter):
         where = {"host": self._admitted.addresses[0], "port": self._admitted.port, "maxsize": 1, "retries": False}
         if self._place.scheme == "http":
             return HTTPConnectionPool(**where)
-        return HTTPSConnectionPool(**where, ssl_context=self._tls, server_hostname=self._place.host, assert_hostname=self._place.host if self._tls.check_hostname else False)
+        return HTTPSConnectionPool(**where, ssl_context=self._tls, server_hostname=self._place.host, assert_hostname=None if self._tls.check_hostname else False)
 
     def cert_verify(self, conn, url, verify, cert) -> None:  # noqa: ANN001
         """The context decides."""
@@ -90,6 +90,7 @@ class RequestsEngine:
                 raise _reason(err) from None
             with got:
                 raw: HTTPResponse = got.raw
+                answer.notes += ["tls_unverified"] * (unverified and place.scheme == "https") + ["dns_stale"] * admitted.stale
                 answer.status, answer.reason_phrase = got.status_code, got.reason or ""
                 answer.http_version = {10: "1.0", 11: "1.1"}.get(raw.version, "")
                 answer.headers = list(raw.headers.items())
@@ -114,7 +115,7 @@ def _read(raw: HTTPResponse, max_body: int, ends: float) -> tuple[bytes, str | N
                 return bytes(body), "time"
     except ReadTimeoutError:
         return bytes(body), "time"
-    except (HTTPError, HTTPException, OSError) as err:
+    except (HTTPError, HTTPException, OSError, ValueError) as err:
         partial = getattr(err, "partial", b"")
         return bytes(body + partial if isinstance(partial, bytes) else body)[:max_body], "disconnect"
     return bytes(body), None

@@ -1,0 +1,110 @@
+"""RSS (0.9 to 2.0, RDF) and Atom (0.3, RFC 4287) feeds: the addresses of their entries and when they changed (A3).
+
+Read by the same bounded scanner as sitemaps; `rules.sitemaps.parse` tells the forms apart and calls these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawlkit.outcomes import Refused
+from crawlkit.rules.dates import feed_date
+from crawlkit.rules.urls import UrlPolicy, canonicalize
+from crawlkit.rules.xmlscan import Event, Scanner, attributes_of
+
+if TYPE_CHECKING:
+    from crawlkit.rules.sitemaps import Collector
+
+_AS_SENT = UrlPolicy(remove_session=False)
+
+
+def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
+    """Items of an RSS feed: `link`, else a `guid` that is a permalink (RSS 2.0), else `rdf:about`. True: the feed was whole."""
+    top = root.name
+    base = _base(out.url, root)
+    item_base, link, guid, about, dates = None, None, None, None, {}
+    dated = ("pubdate", "date", "updated", "published")
+    texts = frozenset({"link", "guid", *dated})
+    for event in scanner.events(frozenset({"channel", "item", "source", *texts}), frozenset({top, "item", "source"}), texts):
+        name = event.name
+        if name == "channel":
+            base = _base(base, event)
+        elif name in ("item", top):
+            if item_base is not None:
+                _rss_item(out, item_base, link, guid, about, dates)
+            item_base, link, guid, about, dates = None, None, None, None, {}
+            if name == top:
+                return True
+            if not event.closing and not event.empty:
+                item_base, about = _base(base, event), attributes_of(event).get("rdf:about")
+        elif item_base is None or not event.whole:
+            continue
+        elif name == "link":
+            attributes = attributes_of(event)
+            text = event.text.strip() or (attributes.get("href") if attributes.get("rel", "alternate") == "alternate" else None)
+            link = link or text
+        elif name == "guid":
+            if attributes_of(event).get("ispermalink", "true").strip().lower() == "true":
+                guid = guid or event.text.strip()
+        elif name in dated:
+            dates.setdefault(name, event.text)
+    if item_base is not None and (link or guid):
+        _rss_item(out, item_base, link, guid, about, dates)
+    return False
+
+
+def _rss_item(out: Collector, base: str, link: str | None, guid: str | None, about: str | None, dates: dict[str, str]) -> None:
+    if not link and guid and not guid.lower().startswith(("http://", "https://")):
+        guid = None  # isPermaLink is true by default, yet many guids are bare numbers
+    entry = out.page(link or guid or about or "", base)
+    if entry is not None and entry.lastmod is None:
+        entry.lastmod = _first_date(dates, "updated", "pubdate", "date", "published")
+
+
+def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
+    """Entries of an Atom feed: the first `alternate` link (RFC 4287 4.2.7), within `xml:base`. True: the feed was whole."""
+    base = _base(out.url, root)
+    entry_base, link, dates, in_source = None, None, {}, False
+    dated = ("updated", "published", "modified", "issued")
+    for event in scanner.events(frozenset({"entry", "source", "link", *dated}), frozenset({"feed", "entry", "source"}), frozenset(dated)):
+        name = event.name
+        if name in ("entry", "feed"):
+            if entry_base is not None:
+                _atom_entry(out, link, dates)
+            entry_base, link, dates, in_source = None, None, {}, False
+            if name == "feed":
+                return True
+            if not event.closing and not event.empty:
+                entry_base = _base(base, event)
+        elif name == "source":
+            in_source = not event.closing and not event.empty  # the feed that an entry was taken from
+        elif entry_base is None or in_source:
+            continue
+        elif name == "link":
+            attributes = attributes_of(event)
+            if link is None and attributes.get("rel", "alternate").strip().lower() == "alternate" and attributes.get("href"):
+                link = (attributes["href"], _base(entry_base, event))
+        elif event.whole:
+            dates.setdefault(name, event.text)
+    if entry_base is not None and link is not None:
+        _atom_entry(out, link, dates)
+    return False
+
+
+def _atom_entry(out: Collector, link: tuple[str, str] | None, dates: dict[str, str]) -> None:
+    entry = out.page(*link) if link else out.page("")
+    if entry is not None and entry.lastmod is None:
+        entry.lastmod = _first_date(dates, "updated", "modified", "published", "issued")
+
+
+def _first_date(dates: dict[str, str], *names: str) -> float | None:
+    return next((when for name in names if name in dates and (when := feed_date(dates[name])) is not None), None)
+
+
+def _base(base: str, event: Event) -> str:
+    """The base inside a tag: its `xml:base`, resolved against the base outside (XML Base 3)."""
+    own = attributes_of(event).get("xml:base") if "base" in event.attributes else None
+    try:
+        return canonicalize(own, base, _AS_SENT) if own else base
+    except Refused:
+        return base

@@ -1,0 +1,306 @@
+"""Reading sitemaps and feeds from bytes nobody vouches for: unpacked, decoded and scanned in pieces, within bounds.
+
+It is no XML parser. It knows tags by local name, text, CDATA, comments and the escapes of characters, and has no
+notion of entities, DTDs or external files: there is nothing to expand and nothing to open. What is not well-formed
+(a raw `&`, white space before the declaration, a cut end) is read as far as it is clear.
+"""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crawlkit.rules.charset_codecs import encoding_of
+
+MAX_BYTES = 50 * 1024 * 1024  # of the unpacked file (sitemaps protocol)
+MAX_EVENTS = 1_000_000
+MAX_TOKEN = 65_536  # characters of one tag or text
+_CHUNK = 1 << 18
+_GZIP = b"\x1f\x8b"
+_GZIP_LAYERS = 2  # a .gz file sent with Content-Encoding: gzip
+
+_ANY_TAG = re.compile(r"<(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(/?)(?:[^\s<>/:!?\"'=]{1,64}:)?([A-Za-z_][^\s<>/:!?\"'=]{0,63})(?=[\s/>]))", re.IGNORECASE)
+_TAG_REST = re.compile(r"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*>")
+_ATTRIBUTE = re.compile(r"(?<![^\s\"'])([^\s=<>\"'/]{1,64})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_DECLARATION = re.compile(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:-]{1,40})[\"']")
+_DOCTYPE_STEP = re.compile(r"[\"'\[\]>]")
+_CODECS = {"gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "euc-kr": "cp949", "windows-874": "cp874", "macintosh": "mac_roman", "x-mac-cyrillic": "mac_cyrillic", "iso-8859-8-i": "iso8859-8", "iso-2022-jp": "iso2022_jp", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be"}
+
+
+class Event(NamedTuple):
+    """One tag of interest: local name in lower case, its attributes as written, and the text up to the next tag.
+
+    `whole`: the text was followed by a tag, so it was not cut off.
+    """
+
+    name: str
+    closing: bool
+    empty: bool
+    attributes: str
+    text: str
+    whole: bool
+
+
+class Source:
+    """Text of a file in pieces, and what became of its bytes.
+
+    Up to two layers of gzip are removed, by their magic bytes; several members are one file. At most `max_bytes` are
+    unpacked. The encoding is the byte order mark's, else `charset` (of Content-Type), else the XML declaration's, else UTF-8.
+    """
+
+    def __init__(self, body: bytes, charset: str | None = None, max_bytes: int = MAX_BYTES) -> None:
+        self._body = body
+        self._charset = charset
+        self._max_bytes = max_bytes
+        self.decoded_bytes = 0
+        self.cut = False  # damaged, or longer than max_bytes
+
+    def text(self) -> Iterator[str]:
+        decoder = None
+        for piece in self._bytes():
+            if decoder is None:
+                decoder = _decoder(piece, self._charset)
+            yield decoder.decode(piece)
+        if decoder is not None:
+            yield decoder.decode(b"", True)
+
+    def _bytes(self) -> Iterator[bytes]:
+        pieces: Iterator[bytes] = (self._body[at : at + _CHUNK] for at in range(0, len(self._body), _CHUNK))
+        for _ in range(_GZIP_LAYERS):
+            head = next(pieces, b"")
+            if len(head) == 1:
+                head += next(pieces, b"")
+            pieces = _chain(head, pieces)
+            if head[:2] != _GZIP:
+                break
+            pieces = self._gunzip(pieces)
+        for piece in pieces:
+            room = self._max_bytes - self.decoded_bytes
+            if len(piece) > room:
+                self.cut = True
+                piece = piece[:room]
+            self.decoded_bytes += len(piece)
+            if piece:
+                yield piece
+            if self.cut and room <= len(piece):
+                return
+
+    def _gunzip(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        left = self._max_bytes + 1  # of this layer
+        member = zlib.decompressobj(31)
+        try:
+            for piece in pieces:
+                while piece and left > 0:
+                    if member.eof:
+                        if not (piece[:2] == _GZIP or len(piece) == 1):
+                            return  # padding behind the last member
+                        member = zlib.decompressobj(31)
+                    out = member.decompress(piece, min(_CHUNK, left))
+                    left -= len(out)
+                    if out:
+                        yield out
+                    piece = member.unconsumed_tail or member.unused_data
+                if left <= 0:
+                    self.cut = True
+                    return
+            if not member.eof:
+                yield member.flush()
+                self.cut = True
+        except zlib.error:
+            self.cut = True
+
+
+class Scanner:
+    """Events of a source, one after the other."""
+
+    def __init__(self, source: Source) -> None:
+        self._pieces = source.text()
+        self._buffer = ""
+        self._at = 0
+        self._ended = False
+        self._events = 0
+        self.limited = False  # stopped at MAX_EVENTS or at a DOCTYPE without end
+
+    def root(self) -> Event | None:
+        """The first tag; None if there is none, or if other text stands before it."""
+        while not self._ended and not self._buffer.strip("\ufeff \t\r\n"):
+            self._buffer = ""
+            self._more()
+        self._buffer = self._buffer.lstrip("\ufeff \t\r\n\xa0")
+        if not self._buffer.startswith("<"):
+            return None
+        return next(self._scan(_ANY_TAG, frozenset()), None)
+
+    def lines(self) -> Iterator[str]:
+        """Lines of a file that has no root; a line longer than MAX_TOKEN is cut there."""
+        while True:
+            head, *rest = self._buffer[self._at :].splitlines(keepends=True) or [""]
+            if rest or self._ended:
+                for line in [head, *rest][: None if self._ended else -1]:
+                    yield line[:MAX_TOKEN].strip()
+                if self._ended:
+                    return
+                self._buffer, self._at = rest[-1], 0
+            elif len(head) > MAX_TOKEN * 8:
+                self._buffer, self._at = head[:MAX_TOKEN], 0
+            self._more()
+
+    def events(self, openers: frozenset[str], closers: frozenset[str], texts: frozenset[str]) -> Iterator[Event]:
+        """Start tags named in `openers` (with their text, if in `texts`) and end tags named in `closers`."""
+        names = "|".join(sorted(map(re.escape, openers), key=len, reverse=True))
+        ends = "|".join(sorted(map(re.escape, closers), key=len, reverse=True))
+        prefix = r"(?:[^\s<>/:!?\"'=]{1,64}:)?"
+        tags = re.compile(rf"<(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(?:(/)(?={prefix}(?:{ends})[\s>])|(?={prefix}(?:{names})[\s/>])){prefix}([a-z0-9_-]+))", re.IGNORECASE)
+        return self._scan(tags, texts)
+
+    def _scan(self, tags: re.Pattern[str], texts: frozenset[str]) -> Iterator[Event]:
+        while True:
+            match = tags.search(self._buffer, self._at)
+            if match is None:
+                # What may become a tag with the next piece is kept.
+                start = self._buffer.rfind("<", max(self._at, len(self._buffer) - 256))
+                self._at = start if start >= 0 else len(self._buffer)
+                if not self._more():
+                    return
+                continue
+            comment, cdata, instruction, doctype, slash, name = match.groups()
+            if name is None:
+                self._at = match.end()
+                if not (self._skip_doctype() if doctype else self._skip("-->" if comment else "]]>" if cdata else "?>")):
+                    return
+                continue
+            rest = _TAG_REST.match(self._buffer, match.end())
+            if rest is None and not self._ended and len(self._buffer) - match.start() < MAX_TOKEN:
+                self._at = match.start()
+                self._more()
+                continue
+            self._at = match.start()
+            end = rest.end() if rest else match.end()
+            attributes = self._buffer[match.end() : end - 1] if rest else ""
+            name = name.lower()
+            text, whole = ("", True)
+            if not slash and name in texts and not attributes.endswith("/"):
+                text, whole, end = self._text(end)
+            self._at = end
+            self._events += 1
+            if self._events > MAX_EVENTS:
+                self.limited = True
+                return
+            yield Event(name, bool(slash), attributes.endswith("/"), attributes[:MAX_TOKEN], text, whole)
+
+    def _text(self, start: int) -> tuple[str, bool, int]:
+        """(text, whole, end) from `start` to the next tag; CDATA sections are part of it, comments are not."""
+        out: list[str] = []
+        at = start
+        while True:
+            tag = self._buffer.find("<", at)
+            if tag < 0 or (not self._ended and len(self._buffer) - tag < 9):
+                if not self._ended and len(self._buffer) - start < MAX_TOKEN:
+                    start, at = self._grow(start, at)
+                    continue
+                if tag < 0:
+                    return "", False, len(self._buffer)
+            out.append(unescape(self._buffer[at:tag]))
+            section = "]]>" if self._buffer.startswith("<![CDATA[", tag) else "-->" if self._buffer.startswith("<!--", tag) else None
+            if section is None:
+                return ("".join(out), True, tag) if tag - start < MAX_TOKEN else ("", False, tag)
+            end = self._buffer.find(section, tag)
+            if end < 0:
+                if self._ended or len(self._buffer) - start >= MAX_TOKEN:
+                    return "", False, len(self._buffer)
+                out.pop()
+                start, at = self._grow(start, at)
+                continue
+            if section == "]]>":
+                out.append(self._buffer[tag + 9 : end])
+            at = end + 3
+
+    def _grow(self, *places: int) -> list[int]:
+        """Reads on from the current tag; the places move with the buffer."""
+        moved = self._at
+        self._more()
+        return [place - moved for place in places]
+
+    def _skip(self, end: str) -> bool:
+        while (found := self._buffer.find(end, self._at)) < 0:
+            self._at = max(self._at, len(self._buffer) - 2)
+            if not self._more():
+                return False
+        self._at = found + len(end)
+        return True
+
+    def _skip_doctype(self) -> bool:
+        """Skips a document type declaration with its internal subset: what it declares is never looked at."""
+        quote, depth, seen = "", 0, 0
+        while True:
+            step = _DOCTYPE_STEP.search(self._buffer, self._at) if not quote else None
+            found = step.start() if step else self._buffer.find(quote, self._at) if quote else -1
+            if found < 0:
+                seen += len(self._buffer) - self._at
+                self._at = len(self._buffer)
+                if seen > MAX_TOKEN or not self._more():
+                    self.limited = True
+                    return False
+                continue
+            seen += found + 1 - self._at
+            self._at = found + 1
+            if quote:
+                quote = ""
+            elif (char := self._buffer[found]) in "\"'":
+                quote = char
+            elif char == "[":
+                depth += 1
+            elif char == "]":
+                depth -= 1
+            elif depth <= 0:
+                return True
+
+    def _more(self) -> bool:
+        """Drops what is done and reads the next piece; False at the end."""
+        piece = next(self._pieces, None)
+        self._buffer = self._buffer[self._at :] + (piece or "")
+        self._at = 0
+        self._ended = piece is None
+        return piece is not None
+
+
+def attributes_of(event: Event) -> dict[str, str]:
+    """Attributes of a tag by name as written (the prefix included), values unescaped; the first of equal names counts."""
+    found: dict[str, str] = {}
+    for name, quoted, single in _ATTRIBUTE.findall(event.attributes):
+        found.setdefault(name.lower(), unescape(quoted or single))
+    return found
+
+
+def unescape(text: str) -> str:
+    """Character references and named characters that end in `;` (XML 4.1, HTML 13.5); anything else stays as written."""
+    return _REFERENCE.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
+
+
+def _chain(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    if head:
+        yield head
+    yield from pieces
+
+
+def _decoder(head: bytes, charset: str | None) -> codecs.IncrementalDecoder:
+    name = encoding_of(charset or "")
+    if head.startswith(codecs.BOM_UTF8):
+        name = "utf-8"
+    elif head[:2] == codecs.BOM_UTF16_LE or head[:4] == b"<\0?\0":
+        name = "utf-16le"
+    elif head[:2] == codecs.BOM_UTF16_BE or head[:4] == b"\0<\0?":
+        name = "utf-16be"
+    elif name is None and (declared := _DECLARATION.match(head)):
+        name = encoding_of(declared[1].decode("ascii"))
+        if name in ("utf-16le", "utf-16be"):  # it could not have been read
+            name = "utf-8"
+    try:
+        return codecs.getincrementaldecoder(_CODECS.get(name or "utf-8", name or "utf-8"))("replace")
+    except LookupError:
+        return codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,0 +1,111 @@
+"""One stored capture -> its page row, links, found rows and rejects. Runs in a parser child; pure but for `read`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from crawlkit.config import Config
+from crawlkit.outcomes import Reason, Refused
+from crawlkit.rules.content_coding import decode_content
+from crawlkit.rules.domains import host_bucket, registered_domain
+from crawlkit.rules.page import PARSER_VERSION, Page, parse_page
+from crawlkit.rules.scope import Scope, scope_reason
+from crawlkit.rules.urls import UrlPolicy, host_of, url_key
+from crawlkit.tables import TABLES
+
+MAX_DECODED_BYTES = 32 * 1024 * 1024
+CRAWLED_KINDS = frozenset({"a", "area", "frame", "iframe", "canonical", "alternate", "mobile", "amphtml", "next", "prev", "refresh", "redirect"})
+MAX_CELL_CHARS = 2000
+
+ITEM_SCHEMA = ("capture_id string", "url_key binary", "url string", "host string", "domain string", "depth int", "redirects int", "outcome string", "content_type string", "truncated string", "redirect_to string", "file string", "offset bigint", "length bigint")
+_PAGE = ", ".join(f"{c.name}: {c.type}" for c in TABLES["pages"].columns if c.name not in ("capture_id", "round_id"))
+_LINK = ", ".join(f"{c.name}: {c.type}" for c in TABLES["links"].columns if c.name not in ("capture_id", "round_id"))
+_FOUND = "url_key: binary, url: string, host: string, domain: string, host_bucket: int, source: string, depth: int, redirects: int, parent_key: binary"
+PARSED_SCHEMA = f"capture_id string, page struct<{_PAGE}>, links array<struct<{_LINK}>>, found array<struct<{_FOUND}>>, rejects array<struct<item: string, reason: string, detail: string>>"
+
+
+_COMPILED: dict[int, tuple[Config, Scope, UrlPolicy]] = {}
+
+
+def _compiled(cfg: Config) -> tuple[Config, Scope, UrlPolicy]:
+    """Scope and URL policy of a configuration, made once a process."""
+    if id(cfg) not in _COMPILED:
+        _COMPILED.clear()
+        _COMPILED[id(cfg)] = (cfg, Scope.of(cfg.scope), UrlPolicy.of(cfg.urls))
+    return _COMPILED[id(cfg)]
+
+
+def parse_item(row: dict[str, Any], read: Callable[[str, int, int], tuple[list[tuple[str, str]], bytes]], cfg: Config, now: float) -> dict[str, Any]:
+    """The row of PARSED_SCHEMA for one item. Never raises for what is in the record."""
+    out: dict[str, Any] = {"capture_id": row["capture_id"], "page": None, "links": [], "found": [], "rejects": []}
+    year = time.gmtime(now).tm_year
+    if row["outcome"] == "redirected":
+        _add_links(out, row, [("redirect", row["redirect_to"], "", "", None)], cfg, year)
+        return out
+    try:
+        headers, payload = read(row["file"], row["offset"], row["length"])
+    except Refused as e:
+        return _reject(out, row, e.reason, e.detail)
+    decoded = decode_content(payload, [v for k, v in headers if k.lower() == "content-encoding"], MAX_DECODED_BYTES)
+    if decoded.raw_kept:
+        return _reject(out, row, Reason.BODY_UNDECODABLE, decoded.error or "")
+    page = parse_page(decoded.body, row["url"], row["content_type"], headers, cfg.agent.name, _compiled(cfg)[2])
+    out["page"] = _page_row(page, decoded.body, row, bool(decoded.truncated or decoded.error))
+    _add_links(out, row, [(link.kind, link.url, link.anchor, link.rel, link.refused) for link in page.links], cfg, year, page.nofollow)
+    out["page"]["links"] = len(out["links"])
+    return out
+
+
+def _reject(out: dict[str, Any], row: dict[str, Any], reason: Reason, detail: str) -> dict[str, Any]:
+    out["rejects"] = [{"item": row["url"], "reason": str(reason), "detail": detail[:MAX_CELL_CHARS]}]
+    return out
+
+
+def _page_row(page: Page, body: bytes, row: dict[str, Any], cut: bool) -> dict[str, Any]:
+    keep = not page.noindex
+    flags = sorted({*page.flags, *(["truncated"] if cut or row["truncated"] else ()), *(["noindex"] if page.noindex else ()), *(["nofollow"] if page.nofollow else ())})
+    return {
+        "url_key": row["url_key"], "url": row["url"], "host": row["host"], "parser_version": PARSER_VERSION, "media_type": page.media_type, "charset": page.encoding,
+        "title": page.title, "description": page.description, "keywords": page.keywords, "author": page.author, "published": page.published, "declared_language": page.declared_language,
+        "language": page.language, "robots_meta": list(page.directives), "noindex": page.noindex, "nofollow": page.nofollow, "canonical": page.canonical,
+        "signals": json.dumps(page.signals, sort_keys=True) if page.signals else None, "metadata": json.dumps(page.metadata, sort_keys=True) if page.metadata else None,
+        "text": page.text if keep else None, "main_text": page.main_text if keep else None, "text_bytes": len(page.text.encode("utf-8", "replace")), "body_sha256": hashlib.sha256(body).hexdigest(),
+        "text_sha256": page.text_sha256 if keep else None, "simhash": page.simhash if keep else None, "minhash": page.minhash if keep else None, "links": 0, "flags": flags,
+    }
+
+
+def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, str, str, str, Reason | None]], cfg: Config, year: int, page_nofollow: bool = False) -> None:
+    """Links with their keys, and a found row for each distinct one that may be crawled."""
+    _, scope, _ = _compiled(cfg)
+    seen: set[str] = set()
+    for n, (kind, url, anchor, rel, refused) in enumerate(links):
+        depth = row["depth"] + (kind != "redirect")
+        key = None
+        host = None
+        if refused is None or refused == Reason.NOFOLLOW:
+            key, host = url_key(url), host_of(url)
+        if refused is None:
+            refused = _refusal(kind, url, depth, row, scope, year, page_nofollow, cfg)
+        if refused is None and len(seen) >= cfg.parse.outlinks and url not in seen:
+            refused = Reason.OUTLINK_CAP
+        out["links"].append({"n": n, "from_key": row["url_key"], "from_url": row["url"], "to_key": key, "to_url": url[:MAX_CELL_CHARS], "to_host": host, "anchor": anchor[:MAX_CELL_CHARS], "rel": rel[:MAX_CELL_CHARS],
+                             "kind": kind, "refused": None if refused is None else str(refused)})
+        if refused is None and url not in seen:
+            seen.add(url)
+            domain = registered_domain(host)
+            out["found"].append({"url_key": key, "url": url, "host": host, "domain": domain, "host_bucket": host_bucket(domain, cfg.frontier.buckets), "source": kind if kind in ("redirect", "canonical") else "link",
+                                 "depth": depth, "redirects": row["redirects"] + 1 if kind == "redirect" else 0, "parent_key": row["url_key"]})
+
+
+def _refusal(kind: str, url: str, depth: int, row: dict[str, Any], scope: Scope, year: int, page_nofollow: bool, cfg: Config) -> Reason | None:
+    if kind not in CRAWLED_KINDS:
+        return Reason.MEDIA_NOT_CRAWLED
+    if page_nofollow and kind != "canonical":
+        return Reason.NOFOLLOW
+    if kind == "redirect" and (row["redirects"] or 0) >= cfg.fetch.max_redirects:
+        return Reason.REDIRECT_TOO_LONG
+    return scope_reason(url, depth, scope, year)
