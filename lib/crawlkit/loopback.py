@@ -65,7 +65,7 @@ class Exchange:
 
 
 class WebServer:
-    """Serves `handler` on several loopback addresses and one port. `start()` binds (OSError) and runs in a thread."""
+    """Serves `handler` on several loopback addresses and one port: bound at once (OSError), served in a thread from `start` on, or by `run`."""
 
     def __init__(self, addresses: Iterable[str], handler: Handler, port: int = 0, on_exchange: Callable[[Exchange], None] | None = None) -> None:
         self.addresses = sorted(set(addresses))

@@ -1,0 +1,16 @@
+"""Language of a text, detected (py3langid; its model is read at the first use)."""
+
+from __future__ import annotations
+
+MIN_LETTERS = 40
+SAMPLE_CHARS = 2000
+
+
+def detect_language(text: str) -> str | None:
+    """ISO 639-1 code of the language of `text`; None where there are too few letters to tell."""
+    sample = text[:SAMPLE_CHARS]
+    if sum(map(str.isalpha, sample)) < MIN_LETTERS:
+        return None
+    import py3langid
+
+    return py3langid.classify(sample)[0]
