@@ -115,11 +115,22 @@ class Fetch(Section):
     ports: tuple[int, ...] = _f((80, 443), "Ports that may be connected to.")
     connect_to: dict[str, str] = _f({}, "Host name or *.suffix -> address:port to connect to instead of a look-up (the guard still applies to the address).")
     resolvers: tuple[str, ...] = _f((), "Name servers, address or address:port, used in this order while they answer; empty: the system's.")
+    cookie_hosts: tuple[str, ...] = _f((), "Host names whose cookies are sent back within a task; cookies are never stored.")
     unverified_tls_hosts: tuple[str, ...] = _f((), "Host names whose certificate is not verified; their pages are flagged.")
     content_types: tuple[str, ...] = _f(
         ("text/", "application/xhtml+xml", "application/xml", "application/json", "application/pdf", "application/rss+xml", "application/atom+xml", "application/ld+json", "application/feed+json"),
         "Body read only if Content-Type starts with one of these or is missing; empty: any.")
     engine: Literal["native", "requests"] = _f("native", "native: the asyncio engine; requests: the reference engine.")
+
+    @field_validator("connect_to")
+    @classmethod
+    def _address_port(cls, v: dict[str, str]) -> dict[str, str]:
+        for to in v.values():
+            address, _, port = to.rpartition(":")
+            ipaddress.ip_address(address.strip("[]"))
+            if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+                raise ValueError(f"{to!r} is not address:port")
+        return v
 
     @field_validator("allow_private", "deny")
     @classmethod

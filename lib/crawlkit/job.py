@@ -37,11 +37,13 @@ class StageError(RuntimeError):
 class Job:
     """A crawl with a Spark session."""
 
-    def __init__(self, crawl: Crawl, quick: bool = False, say: Callable[[dict[str, Any]], None] = lambda event: None) -> None:
-        self.crawl, self.cfg, self.quick, self.say = crawl, crawl.cfg, quick, say
+    def __init__(self, crawl: Crawl, quick: bool = False, say: Callable[[dict[str, Any]], None] = lambda event: None, spark: "SparkSession | None" = None) -> None:
+        self.crawl, self.cfg, self.quick, self.say, self._given = crawl, crawl.cfg, quick, say, spark
 
     @cached_property
     def spark(self) -> "SparkSession":
+        if self._given is not None:
+            return self._given
         scratch = self.crawl.data / "state" / "spark"
         scratch.mkdir(parents=True, exist_ok=True)
         return build_session(self.cfg.spark, f"crawlkit {self.cfg.crawl.id}", scratch, self.quick)
@@ -85,7 +87,8 @@ class Job:
         return counts
 
     def stop(self) -> None:
-        if "spark" in self.__dict__:
+        """End the session, if it was made here."""
+        if self._given is None and "spark" in self.__dict__:
             self.spark.stop()
 
 
@@ -256,12 +259,12 @@ def parse(job: Job, round_: Round) -> Counts:
     """WARC records -> pages, links, found rows, rejects."""
     from pyspark.sql import functions as F
 
-    from crawlkit.adapters.warc_read import record_reader
+    from crawlkit.adapters.warc_store import RecordReader
     from crawlkit.stages import parse as p
 
     items = p.to_parse(job.of_round("captures", round_), job.of_round("fetchlist", round_))
     tasks = job.spark.sparkContext.defaultParallelism
-    rows = p.parsed(items, record_reader(str(job.crawl.warc.root)), job.cfg, round_.now, tasks).persist()
+    rows = p.parsed(items, RecordReader(job.crawl.warc), job.cfg, round_.now, tasks).persist()
     where = f"round_id = {quote(round_.id)}"
     try:
         with job.crawl.lock:

@@ -213,7 +213,8 @@ url_key binary | key of the URL
 url string | URL
 host string | host
 parser_version string | version of the parser
-media_type string | media type as decided
+kind string | html, text, json, xml, pdf, docx or other
+media_type string | media type as sent
 charset string | encoding (WHATWG name)
 title string | title
 description string | meta description
@@ -231,7 +232,9 @@ metadata string | Open Graph, JSON-LD and other structured data (JSON)
 text string | visible text; null with noindex
 main_text string | text without boilerplate; null with noindex
 text_bytes bigint | length of the visible text
+decoded_bytes bigint | length of the decoded body
 body_sha256 string | SHA-256 of the decoded body
+clean_sha256 string | SHA-256 of structure, text and links (HTML)
 text_sha256 string | SHA-256 of the normalised text; null without text
 simhash bigint | 64-bit SimHash; null without text
 minhash binary | 128 MinHash values, 32-bit little-endian; null without text

@@ -11,6 +11,7 @@ import pytest
 
 from crawlkit.adapters import exchange
 from crawlkit.adapters.dns import Lookup
+from crawlkit.adapters.engine_requests import RequestsEngine
 from crawlkit.adapters.fetcher import Engine, request_headers
 from crawlkit.config import Agent, Fetch
 from crawlkit.outcomes import Reason, Refused
@@ -427,6 +428,27 @@ def test_unverified_hosts_are_flagged():
         fetch = config(connect_to={"site.example": f"127.0.0.1:{port}"}, unverified_tls_hosts=("site.example",))
         (answer,) = run(fetch, get("https://site.example/"), tls=trusting_context())
         assert (answer.body, answer.notes) == (b"hello", ["tls_unverified"])
+
+
+# -- cookies
+
+
+@pytest.mark.parametrize("engine", [Engine, RequestsEngine])
+def test_cookies_only_for_the_hosts_named(engine):
+    def serve(connection, request, n):
+        connection.sendall(ok("Set-Cookie: id=secret; Path=/", "Content-Length: 0"))
+
+    async def visit(server):
+        to = {"*.example": f"127.0.0.1:{server.port}"}
+        e = engine(config(connect_to=to, cookie_hosts=("a.example",)))
+        answers = [await e.fetch(get(f"http://{host}/")) for host in ("a.example", "a.example", "b.example", "b.example")]
+        await e.close()
+        return answers
+
+    with raw_server(serve) as server:
+        answers = asyncio.run(visit(server))
+        assert [b"Cookie: id=secret\r\n" in r for r in server.requests] == [False, True, False, False]
+    assert ["session" in a.notes for a in answers] == [True, True, False, False]
 
 
 # -- ending

@@ -17,22 +17,33 @@ class Exchange:
 
     __slots__ = ("deadline", "connect_deadline", "cancel", "connection", "reader", "expired", "grace", "window_at", "window_bytes")
 
-    def __init__(self, deadline: float, connect_deadline: float) -> None:
-        self.deadline, self.connect_deadline = deadline, min(connect_deadline, deadline)
+    def __init__(self, deadline: float) -> None:
+        self.deadline = self.connect_deadline = deadline
         self.cancel: Callable[[], object] | None = None  # ends the connecting task
         self.connection: Connection | None = None
         self.reader: ResponseReader | None = None
         self.expired: Reason | None = None
-        self.grace: int | None = None
+        self.grace: int | None = None  # bytes seen when the deadline passed
         self.window_at: float | None = None
         self.window_bytes = 0
 
+    def connecting_until(self, connect_deadline: float) -> None:
+        """A connection is being opened, until then at the latest."""
+        self.connect_deadline = min(connect_deadline, self.deadline)
+        self.reader = self.connection = self.grace = None
+
+    def reading(self, connection: Connection, reader: ResponseReader) -> None:
+        """The request is about to be sent."""
+        self.connection, self.reader = connection, reader
+        self.grace = self.window_at = None
+
     def check(self, now: float, min_rate: int) -> None:
+        """Gives up what has run out of time at `now`, or whose body comes slower than `min_rate` bytes a second."""
         seen = self.reader.received if self.reader else 0
         if now >= (self.deadline if self.reader else self.connect_deadline):
             if self.grace is None:  # one more turn of the loop: what has arrived meanwhile still counts
                 self.grace = seen
-            elif not self._ending_well(seen):
+            elif not (self.reader and self.reader.done):
                 self._expire(seen)
         elif min_rate and self.reader and self.reader.head_done:
             if self.window_at is None:
@@ -42,9 +53,6 @@ class Exchange:
                     self.reader.notes.append("slow_body")
                     return self._expire(seen)
                 self.window_at, self.window_bytes = now, seen
-
-    def _ending_well(self, seen: int) -> bool:
-        return bool(self.reader and self.reader.done)
 
     def _expire(self, seen: int) -> None:
         if self.reader is None:

@@ -16,6 +16,7 @@ from ssl import SSLContext, SSLError
 from crawlkit.adapters.dns import make_resolver
 from crawlkit.adapters.exchange import Connection, Exchange
 from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves, parse_place
+from crawlkit.adapters.session import Cookies
 from crawlkit.adapters.tls import connect_reason, default_context, unverified_context
 from crawlkit.config import Agent, Fetch
 from crawlkit.outcomes import Reason, Refused
@@ -73,6 +74,7 @@ class Engine:
         self.resolver = resolver or make_resolver(fetch.resolvers)
         self._guard = Guard(fetch, self.resolver)
         self._tls = tls
+        self._cookies = Cookies(fetch.cookie_hosts, wall)
         self._unverified = frozenset(h.lower() for h in fetch.unverified_tls_hosts)
         self._monotonic, self._wall = monotonic, wall
         self._buffer = memoryview(bytearray(256 * 1024))
@@ -94,13 +96,13 @@ class Engine:
         exchange: Exchange | None = None
         try:
             place = self._guard.parse(request.url)
-            answer.url, answer.request_bytes = place.url, request_bytes(request, place)
+            answer.url, answer.request_bytes = place.url, request_bytes(self._cookies.attach(request, place), place)
             self._start_ticker()
-            now = self._effective()
-            exchange = Exchange(now + (deadline_s or self._fetch.timeout_s), now + self._fetch.connect_timeout_s)
+            exchange = Exchange(self._effective() + (deadline_s or self._fetch.timeout_s))
             self._exchanges.add(exchange)
             allowed = self._fetch.content_types if content_types is None else content_types
             await self._attempt(request, place, exchange, answer, allowed, max_body_bytes or self._fetch.max_body_bytes)
+            self._cookies.learn(answer, place)
         except Refused as refusal:
             answer.error, answer.error_detail = refusal.reason, refusal.detail
         finally:
@@ -134,8 +136,9 @@ class Engine:
                     refused.append(kind[:200])
                 return bool(refused)
 
-            reader = exchange.reader = ResponseReader(request.method, max_body)
-            exchange.connection, reused, connection.used = connection, connection.used, True
+            reader = ResponseReader(request.method, max_body)
+            exchange.reading(connection, reader)
+            reused, connection.used = connection.used, True
             answer.ip = connection.ip
             try:
                 await connection.exchange(answer.request_bytes, reader, refuses if allowed else None)
@@ -145,7 +148,7 @@ class Engine:
                     connection.abort()
             if not (reused and reader.error is Reason.DISCONNECTED and not reader.received):
                 break
-            exchange.reader = exchange.connection = None  # closed while idle (RFC 9112 9.3.1): never processed, so sent again
+            # closed while idle (RFC 9112 9.3.1): never processed, so sent again
             connection = await self._connect(place, exchange, answer)
         self._conclude(answer, reader, exchange, connection, refused)
 
@@ -176,6 +179,7 @@ class Engine:
 
     async def _connect(self, place: Place, exchange: Exchange, answer: Answer) -> Connection:
         """A new connection to a checked address. Raises Refused."""
+        exchange.connecting_until(self._effective() + self._fetch.connect_timeout_s)
         task = asyncio.get_running_loop().create_task(self._open(place, exchange))
         exchange.cancel = task.cancel
         try:

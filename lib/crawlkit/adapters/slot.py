@@ -1,46 +1,61 @@
-"""A slot: one task of the fetch stage, many hosts at once, each at its pace (REQUIREMENTS D, E2, N1).
-
-`run_slot` takes the slot's lease, skips what earlier attempts have done, and gives every other row exactly one outcome.
-Which host comes next is rules/pacing.py; robots.txt is slot_robots.py; what is kept, and when, is slot_record.py.
-"""
+"""A slot: one task of the fetch stage, from taking its lease to giving it back (REQUIREMENTS B6, N1, N2)."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import heapq
-import logging
 import math
 import os
 import random
 import socket
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from ipaddress import ip_network
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from crawlkit.adapters.fetcher import request_headers
-from crawlkit.adapters.guard import Guard, parse_place
-from crawlkit.adapters.lease import Lease, LeaseLost
+from crawlkit.adapters.lease import Lease
 from crawlkit.adapters.objects import LocalObjects
-from crawlkit.adapters.slot_io import Earlier, SlotClock, SlotIO, claim_attempt, put_progress, read_earlier, read_stop_list
-from crawlkit.adapters.slot_record import Recorder, describe
-from crawlkit.adapters.slot_robots import Origin, Origins, copy_of
+from crawlkit.adapters.slot_io import SlotIO, claim_attempt, read_earlier
+from crawlkit.adapters.slot_ledger import Ledger
+from crawlkit.adapters.slot_record import Recorder
+from crawlkit.adapters.slot_task import SlotTask
 from crawlkit.config import Config
-from crawlkit.outcomes import Outcome, Reason, Refused
-from crawlkit.records import Answer, Capture, FetchItem, FetchRequest
-from crawlkit.rules.answers import NEVER_SENT, Judged, judge, refused_by_robots_error
-from crawlkit.rules.blocks import challenge_of
-from crawlkit.rules.conditional import conditional_headers
-from crawlkit.rules.content_coding import decode_content
-from crawlkit.rules.domains import registered_domain
-from crawlkit.rules.pacing import GiveUp, Pacer, Resolve, Send
-from crawlkit.rules.politeness import Event, HostState, after_answer, is_urgent
-from crawlkit.rules.urls import UrlPolicy, host_of, origin_of, url_key
+from crawlkit.records import FetchItem
 
-log = logging.getLogger(__name__)
-_STEPS_AT_ONCE = 200  # then the sockets get their turn
-_CHALLENGE_BYTES = 32_768
+
+def run_slot_in(items: Iterable[FetchItem], *, cfg: Config, state_root: str, warc_root: str, seed: int) -> dict[str, int]:
+    """run_slot on local folders: what the Spark task calls."""
+    warcs = Path(warc_root)
+    return run_slot(items, cfg, SlotIO(LocalObjects(Path(state_root)), LocalObjects(warcs), warcs / ".tmp"), seed=seed)
+
+
+def run_slot(items: Iterable[FetchItem], cfg: Config, io: SlotIO, *, seed: int = 0, stop: threading.Event | None = None) -> dict[str, int]:
+    """Fetch the rows of one slot: every row gets one outcome, in the parts. Returns counts of outcomes, requests, bytes.
+
+    Run again it fetches nothing twice; it waits for the lease of a killed predecessor, and then keeps the gaps to what
+    that one may have sent last. `stop` ends the round early: what is left is deferred.
+
+    Raises LeaseHeld (another attempt is alive), LeaseLost, StoreFull, PartDamaged, OSError, Refused (WARC_DAMAGED): rows
+    that are in no part are the next attempt's.
+    """
+    items = list(items)
+    if not items:
+        return {}
+    round_id, slot = items[0].round_id, items[0].slot
+    holder = f"{socket.gethostname()}-{os.getpid()}-{random.SystemRandom().getrandbits(48):012x}"
+    lease = Lease(io.objects, f"leases/{round_id}/{slot:05d}.json", holder, cfg.lease, cfg.fetch.timeout_s)
+    predecessor = lease.acquire(wait_s=2 * cfg.lease.ttl_s + cfg.lease.margin_s)
+    with lease:
+        earlier = read_earlier(io.objects, round_id, slot)
+        left = [i for i in items if (i.url_key, i.kind) not in earlier.done]
+        counts = {"planned": len(items), "done_before": len(items) - len(left)}
+        if not left:
+            return counts
+        quiet_since = -math.inf if predecessor is None or predecessor.clean else predecessor.end
+        attempt = claim_attempt(io.objects, round_id, slot, holder)
+        recorder = Recorder(io.objects, io.warcs, io.spool / holder, cfg, round_id, slot, attempt, earlier.stored, lease.check)
+        ledger = Ledger(recorder, attempt, len(left))
+        try:
+            asyncio.run(SlotTask(left, cfg, io, lease, earlier, ledger, quiet_since, random.Random(seed * 1_000_003 + slot), stop).run())
+        finally:
+            ledger.close()
+            recorder.close()
+        return counts | {str(name): n for name, n in ledger.counts.items()}

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from crawlkit.config import Config
-from crawlkit.outcomes import Reason
+from crawlkit.outcomes import Outcome, Reason
 from crawlkit.records import Answer, FetchItem, RobotsCopy
 from crawlkit.rules.addresses import Network
-from crawlkit.rules.answers import NEVER_SENT
-from crawlkit.rules.content_coding import decode_content
+from crawlkit.rules.answers import Judged, refused_by_robots_error
+from crawlkit.rules.content_coding import Decoded, decode_content
 from crawlkit.rules.robots_fetch import RobotsFetch, RobotsVerdict, robots_url, stored
 from crawlkit.rules.urls import host_of
 
@@ -24,12 +24,19 @@ class Origin:
     item: FetchItem | None = None  # its robots row, until that has an outcome
     fetch: RobotsFetch | None = None  # under way
     verdict: RobotsVerdict | None = None
+    refusal: Judged | None = None  # it could not even be asked: what its pages come to
     is_ours: bool = False  # the verdict was fetched by this attempt
     waiting: list[FetchItem] = field(default_factory=list)
 
     def usable(self, now: float) -> bool:
         """Whether the verdict holds now. One that this attempt fetched holds to its end: the round is short."""
         return self.verdict is not None and (self.is_ours or now < self.verdict.expires_at)
+
+    def give_up(self) -> list[FetchItem]:
+        """Stop asking; the rows that have no outcome because of it."""
+        items = [*([self.item] if self.item else []), *self.waiting]
+        self.fetch, self.item, self.waiting = None, None, []
+        return items
 
 
 class Origins:
@@ -47,9 +54,6 @@ class Origins:
             self._of_host.setdefault(origin.host, []).append(origin)
         return origin
 
-    def all(self) -> list[Origin]:
-        return list(self._origins.values())
-
     def load(self, origin: Origin, now: float, item: FetchItem | None, copy: RobotsCopy | None) -> None:
         """Take the copy of an earlier attempt, else the one of an earlier round, if it is fresh."""
         if copy is not None:
@@ -65,28 +69,39 @@ class Origins:
 
     def receive(self, origin: Origin, now: float, answer: Answer) -> str | None:
         """Take the answer to the last request; the next address, or None: `origin.verdict` is there."""
-        body, error = answer.body, answer.error
-        if answer.status is not None and 200 <= answer.status < 300:
-            body, error = decode_content(answer.headers, body, self._cfg.robots.max_bytes + 1), None
-            if body is None:
-                body, error = b"", Reason.CONTENT_ENCODING
-        origin.fetch.receive(now, answer.status, answer.headers, body, error, answer.truncated)
+        body = decoded(answer, self._cfg.robots.max_bytes + 1)
+        error = Reason.CONTENT_ENCODING if body.error and not answer.truncated else answer.error
+        origin.fetch.receive(now, answer.status, answer.headers, body.body, error, answer.truncated or body.truncated)
         url = origin.fetch.next_request()
+        if answer.url == robots_url(origin.name + "/"):
+            origin.refusal = refused_by_robots_error(answer.error)
         if url is None:
             origin.verdict, origin.fetch, origin.is_ours = origin.fetch.verdict, None, True
         return url
 
-    def crawl_delay_s(self, host: str) -> float | None:
-        """The longest Crawl-delay for us among the host's readable robots files."""
-        verdicts = [o.verdict for o in self._of_host.get(host, ()) if o.verdict is not None and o.verdict.kind != "defer"]
-        return max((d for v in verdicts if (d := v.robots.crawl_delay_s(self._cfg.agent.name)) is not None), default=None)
+    def crawl_delay_s(self, host: str, before: float | None) -> float | None:
+        """The longest Crawl-delay for us among the host's robots files; `before` if none of them could be read."""
+        read = [o.verdict.robots for o in self._of_host.get(host, ()) if o.verdict is not None and o.verdict.kind != "defer"]
+        delays = [robots.crawl_delay_s(self._cfg.agent.name) for robots in read]
+        return max((d for d in delays if d is not None), default=None) if read else before
+
+
+def decoded(answer: Answer, limit_bytes: int) -> Decoded:
+    """The payload without its content codings."""
+    return decode_content(answer.body, [v for k, v in answer.headers if k.lower() == "content-encoding"], limit_bytes)
 
 
 def copy_of(origin: Origin) -> RobotsCopy | None:
-    """The verdict as a row of `robots`; None if nobody was asked (a hop of another task's, or the guard's refusal)."""
+    """The verdict as a row of `robots`; None if nobody was asked (a hop of another task's, the guard's refusal, no such name)."""
     v = origin.verdict
-    if v.reason is Reason.ROBOTS_FOREIGN_HOST or v.error in NEVER_SENT:
+    if v.reason is Reason.ROBOTS_FOREIGN_HOST or origin.refusal is not None:
         return None
     # a 2xx whose body broke off says nothing: kept as unreachable, or it would be read as "no rules" later
     status = None if v.kind == "defer" and v.status is not None and v.status < 400 else v.status
     return RobotsCopy(origin.name, origin.host, v.fetched_at, status, None if v.error is None else str(v.error), v.final_url, v.body, v.expires_at)
+
+
+def no_robots(origin: Origin) -> Judged:
+    """The outcome of the pages of an origin whose verdict is a deferral."""
+    v = origin.verdict
+    return origin.refusal or Judged(Outcome.DEFERRED, v.reason or Reason.ROBOTS_UNREACHABLE, None if v.error is None else str(v.error))

@@ -20,10 +20,11 @@ from pathlib import Path
 from isal import igzip
 from warcio.statusandheaders import StatusAndHeaders
 
+from crawlkit.adapters.session import SESSION
 from crawlkit.adapters.warc_check import check
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer
-from crawlkit.rules.warc_headers import protocol, stored_head, stored_request, target_uri
+from crawlkit.rules.warc_headers import protocol, stored_head, stored_request, target_uri, without_set_cookie
 
 GZIP_LEVEL = 2
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
@@ -133,7 +134,8 @@ class WarcWriter:
             if earlier.record_id:
                 fields["WARC-Refers-To"] = earlier.record_id
         body = b"" if profile else answer.body
-        head = stored_head(answer.header_bytes, len(answer.body), answer.status)
+        received = without_set_cookie(answer.header_bytes) if SESSION in answer.notes else answer.header_bytes
+        head = stored_head(received, len(answer.body), answer.status)
         offset, length = self._put(kind, uri, fields, head + body, "application/http; msgtype=response")
         if metadata:
             fields = {**common, "WARC-Record-ID": record_id(capture_id, "metadata"), "WARC-Concurrent-To": response_id}

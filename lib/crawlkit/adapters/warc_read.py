@@ -6,7 +6,6 @@ with the offset in the message; warc_check reports it instead.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,19 +128,6 @@ def parse_warc_head(head: bytes, offset: int = 0) -> dict[str, str]:
     return headers
 
 
-def record_reader(root: str) -> Callable[[str, int, int], tuple[list[tuple[str, str]], bytes]]:
-    """(file, offset, length) -> (HTTP header, payload) of records below a local folder; can be sent to other processes."""
-    return functools.partial(_read_below, root)
-
-
-def _read_below(root: str, file: str, offset: int, length: int) -> tuple[list[tuple[str, str]], bytes]:
-    try:
-        record = read_record(Path(root, file), offset, length)
-    except OSError as err:
-        raise damaged(offset, f"{file}: {err.strerror}") from None
-    return record.http_headers, record.payload
-
-
 def content_length(headers: dict[str, str], offset: int) -> int:
     """The block's size. Raises Refused."""
     text = headers.get("content-length", "")
@@ -245,6 +231,6 @@ class WarcSource:
         del self._data[:blank]
         if self._gzip and self._data:
             raise damaged(self.offset, "more than one record in a gzip member")
-        if self._data and not self._data.startswith(b"WARC/"):
+        if self._data and not b"WARC/".startswith(self._data[:5]):
             raise damaged(self.offset, "block longer than its Content-Length")
         return None if clean else f"at {self.offset}: record does not end with two CRLF"

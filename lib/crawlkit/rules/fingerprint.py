@@ -24,8 +24,9 @@ MAX_WORDS = 100_000  # of a text that are fingerprinted; bounds the work on a ho
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 # scripts written without spaces: each character is a word there
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
-_WORDS = re.compile(r"[^\W_]+")
-_WORDS_MIXED = re.compile(rf"[{_NO_SPACES}]|[^\W_{_NO_SPACES}]+")
+_NO_SPACES_CHAR = re.compile(rf"([{_NO_SPACES}])")
+_NO_WORD_BEYOND_ASCII = re.compile(r"[^\w\x00-\x7f]+")
+_ASCII_SEPARATORS = bytes(b if b > 0x7F or chr(b).isalnum() else 0x20 for b in range(256))
 _A, _B = (p.reshape(-1, 1) for p in MinHash(num_perm=PERMUTATIONS).permutations)
 _HASHES_AT_ONCE = 1024  # 512 KiB of products: stays in the second-level cache
 
@@ -48,9 +49,11 @@ def normalize_text(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def words(normalized: str) -> list[str]:
-    """Words of a normalised text: runs of letters and digits, single characters in scripts without spaces."""
-    return (_WORDS if normalized.isascii() else _WORDS_MIXED).findall(normalized)[:MAX_WORDS]
+def words(normalized: str) -> list[bytes]:
+    """Words of a normalised text in UTF-8: runs of letters and digits, single characters in scripts without spaces."""
+    if not normalized.isascii():
+        normalized = _NO_SPACES_CHAR.sub(r" \1 ", _NO_WORD_BEYOND_ASCII.sub(" ", normalized))
+    return normalized.encode("utf-8", "replace").translate(_ASCII_SEPARATORS).split()[:MAX_WORDS]
 
 
 def shingles(text: str) -> set[bytes]:
@@ -59,12 +62,8 @@ def shingles(text: str) -> set[bytes]:
 
 
 def _shingles(normalized: str) -> set[bytes]:
-    found: list[str] | list[bytes] = words(normalized)
-    if normalized.isascii():
-        joined = " ".join(found).encode("ascii")
-    else:
-        found = [w.encode("utf-8", "replace") for w in found]
-        joined = b" ".join(found)
+    found = words(normalized)
+    joined = b" ".join(found)
     after = list(accumulate([len(w) + 1 for w in found]))  # the position after each word and its space
     return {joined[start : end - 1] for start, end in zip([0, *after], after[SHINGLE_WORDS - 1 :], strict=False)}
 

@@ -6,6 +6,7 @@ Parsing follows the HTML Standard with scripting off, so `noscript` is markup; `
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ _KINDS = {
     tag: (_FLAGS.get(tag, 0), tag in _BLOCKS, tag in _BLOCKS and tag not in ("br", "dd", "dt", "hr", "html", "li", "option", "p", "td", "th", "tr"))
     for tag in {*_FLAGS, *_BLOCKS, *_WANTED, "br"}
 }
+_ABSENT = object()
 _MEDIA = {"source": "src", "video": "src", "audio": "src", "track": "src", "embed": "src", "object": "data"}
 
 
@@ -92,11 +94,16 @@ class Document:
         """Visible text: one line for each block, white space collapsed."""
         return "\n".join([b.text for b in self.blocks])
 
+    def clean_sha256(self) -> str:
+        """SHA-256 (hex) of the page without scripts, styles, comments, attributes and white space: structure, text, links."""
+        parts = [" ".join([e[1] for e in self.elements]), self.text, *[a.href for a in self.anchors]]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
+
 
 def parse_tree(markup: str) -> tuple[LexborHTMLParser, list[str]]:
     """Tree of a page, and what had to be cut for it to be built in linear time. Never raises."""
-    markup, cut = guarded(markup)
-    return LexborHTMLParser(markup.encode("utf-8", "replace"), options=LexborDocumentOptions.WO_EVENTS), cut
+    safe, cut = guarded(markup)
+    return LexborHTMLParser(safe, options=LexborDocumentOptions.WO_EVENTS), cut
 
 
 def read_html(markup: str) -> Document:
@@ -106,6 +113,29 @@ def read_html(markup: str) -> Document:
     if tree.root is not None:
         _Walk(doc, _hidden(tree, markup), _WANTED if "ld+json" in markup else _WANTED - {"script"}).run(tree.root)
     return doc
+
+
+def read_addresses(markup: str) -> Document:
+    """Only what names an address (anchors without their text, link, meta, base and frame elements): for callers that want links."""
+    tree, cut = parse_tree(markup)
+    doc = Document(flags=cut, tree=tree)
+    for node in tree.css("a,area"):
+        raw = node.attributes
+        href = raw.get("href", raw.get("xlink:href", _ABSENT))
+        if href is not _ABSENT:
+            doc.anchors.append(Anchor(node.tag or "", href or "", raw.get("rel") or "", "", 0))
+    walk = _Walk(doc, frozenset(), _WANTED)
+    for node in tree.css("base,link,frame,iframe,meta[http-equiv]"):
+        walk.want(node, node.tag or "", _above(node), -1)
+    return doc
+
+
+def _above(node: LexborNode) -> int:
+    flags, parent = 0, node.parent
+    while parent is not None:
+        flags |= _FLAGS.get(parent.tag or "", 0)
+        parent = parent.parent
+    return flags
 
 
 def _hidden(tree: LexborHTMLParser, markup: str) -> frozenset[int]:

@@ -13,6 +13,8 @@ MAX_DEPTH = 512  # levels that browsers keep too
 MAX_ATTRIBUTES = 200  # of one tag
 MAX_OPEN_FORMATS = 30
 FEW_TAGS = 3000  # with fewer, even the square is cheap
+MANY_TAGS = 15_000  # up to here nesting alone is (well under a second), while formats x blocks is not
+MAX_REOPENED = 4_000_000  # formatting elements x tags
 LONG_TAG = 4000  # characters without "<" in which attributes are counted
 
 _FORMATS = frozenset("b big code em font i nobr s small strike strong tt u".split())
@@ -22,6 +24,7 @@ _UNCOUNTED = frozenset(
     "a li p dd dt option tr td th tbody thead tfoot caption colgroup rb rt rp rtc html head body".split()
 )
 _SCOPES = frozenset("applet marquee object table template svg math".split())  # an end tag reaches nothing outside of them
+_FORMAT_OPEN = re.compile(rf"<(?:{'|'.join(sorted(_FORMATS))})[\s/>]".encode(), re.IGNORECASE)
 _ATTRIBUTES = r"(?>[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))*+>?"
 # One token: a comment, an element whose content is text, a tag, or a declaration. Each alternative consumes what it has
 # looked at, also when its end is missing, so that a scan is linear.
@@ -31,21 +34,21 @@ _TOKEN = re.compile(
     rf"|(/?)([A-Za-z][^\s/>]*+){_ATTRIBUTES}"
     r"|[!?/][^>]*+>?)"
 )
-_ATTRIBUTE = re.compile(r"[\s/]*+[^\s/>=][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+")
-_TAG_ALONE = re.compile(rf"<[A-Za-z]{_ATTRIBUTES}")
-_MAY_BE_LONG = re.compile(rf"<[A-Za-z](?=[^<]{{{LONG_TAG}}})")
+_ONE_ATTRIBUTE = r"[\s/]*+[^\s/>=][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
+_ATTRIBUTE = re.compile(_ONE_ATTRIBUTE)
+_TOO_MANY = re.compile(rf"[A-Za-z][^\s/>]*+(?>{_ONE_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}".encode())
 
 
-def guarded(markup: str) -> tuple[str, list[str]]:
-    """Markup that the parser builds in linear time, and what was cut for it: too_deep, too_many_attributes, too_many_formats."""
-    if markup.count("<") <= FEW_TAGS and not _has_long_tag(markup):
-        return markup, []
+def guarded(markup: str) -> tuple[bytes, list[str]]:
+    """Markup (UTF-8) that the parser builds in linear time, and what was cut: too_deep, too_many_attributes, too_many_formats."""
+    raw = markup.encode("utf-8", "replace")
+    pieces = raw.split(b"<")
+    tags = len(pieces)
+    if tags <= FEW_TAGS or (tags <= MANY_TAGS and tags * len(_FORMAT_OPEN.findall(raw)) <= MAX_REOPENED):
+        if not any(_TOO_MANY.match(p) for p in [p for p in pieces if len(p) > LONG_TAG]):
+            return raw, []
     scan = _Scan(markup)
-    return (scan.result(), sorted(scan.cut)) if scan.run() else (markup, [])
-
-
-def _has_long_tag(markup: str) -> bool:
-    return any(len(_TAG_ALONE.match(markup, m.start())[0]) > LONG_TAG for m in _MAY_BE_LONG.finditer(markup))  # type: ignore[index]
+    return (scan.result().encode("utf-8", "replace"), sorted(scan.cut)) if scan.run() else (raw, [])
 
 
 class _Scan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MIN_LETTERS = 40
-SAMPLE_CHARS = 2000
+SAMPLE_CHARS = 1000
 
 
 def detect_language(text: str) -> str | None:

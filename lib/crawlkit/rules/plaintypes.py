@@ -11,6 +11,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -101,7 +102,7 @@ def _docx(body: bytes, content_type: str | None) -> PlainText:
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive, archive.open("word/document.xml") as part:
             raw = part.read(MAX_DOCX_BYTES + 1)
-    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError, ValueError, NotImplementedError, EOFError) as e:
+    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError, ValueError, NotImplementedError, EOFError, zlib.error) as e:
         return PlainText("", error=f"{type(e).__name__}: {str(e)[:100]}")
     markup = raw[:MAX_DOCX_BYTES].decode("utf-8", "replace")
     text = html.unescape(_XML_TOKEN.sub("", _DOCX_BREAKS.sub(lambda m: "\n" + m[0], markup)))

@@ -23,7 +23,7 @@ _DAY = re.compile(r"(?<![0-9A-Za-z-])([0-9]{4})(?:/(?:0[1-9]|1[0-2])/(?:0[1-9]|[
 _MONTH = re.compile(r"[=/]([0-9]{4})[-/](?:0?[1-9]|1[0-2])(?![0-9A-Za-z-])")
 _CALENDAR = re.compile(r"calendar|kalender|calendrier|agenda|event|schedule|month|archive|(?<![a-z])date|cal(?![a-z])", re.IGNORECASE)
 _YEAR_PARAM = re.compile(r"[?&](?:year|yr|y)=([0-9]{4})(?![^&])", re.IGNORECASE)
-_SESSION_PATH = re.compile(r"/\((?:[A-Z]\([0-9a-z]{8,64}\)){1,4}\)/|;(?:jsessionid|phpsessid|sid|sessionid)=|/(?:jsessionid|phpsessid|sessionid)[=/][0-9a-z]{16,}", re.IGNORECASE)
+_SESSION_PATH = re.compile(r"/\([0-9a-z]{24}\)/|/\((?:[A-Z]\([0-9a-z]{8,64}\)){1,4}\)/|;(?:jsessionid|phpsessid|sid|sessionid)=|/(?:jsessionid|phpsessid|sessionid)[=/][0-9a-z]{16,}", re.IGNORECASE)
 _SESSION_NAMES = frozenset(name for name in SESSION_PARAMS if not name.endswith("*"))
 
 

@@ -15,7 +15,7 @@ from crawlkit.rules import feeds
 from crawlkit.rules.dates import w3c_date
 from crawlkit.rules.domains import registered_domain
 from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of, origin_of
-from crawlkit.rules.xmlscan import MAX_BYTES, Event, Scanner, Source, attributes_of
+from crawlkit.rules.xmlscan import MAX_BYTES, Event, Scanner, Source, attributes_of, has_reference
 
 MAX_ENTRIES = 50_000
 MAX_INDEX_DEPTH = 3  # an index inside an index inside an index: the protocol knows one level
@@ -68,11 +68,14 @@ class Collector:
         self._policy = policy
         self._max_entries = max_entries
         self._seen: dict[str, Entry] = {}
+        self.declared = False  # the file declares entities, which are never expanded
 
     def canonical(self, text: str, base: str | None = None) -> str | None:
         text = text.strip()
+        if not text or (self.declared and has_reference(text)):
+            return None
         try:
-            return canonicalize(text, base, self._policy) if text else None
+            return canonicalize(text, base, self._policy)
         except Refused:
             return None
 
@@ -119,15 +122,17 @@ def parse(body: bytes, url: str, *, charset: str | None = None, strict_location:
     scanner = Scanner(source)
     folder = url.partition("?")[0]
     folder = folder[: folder.rindex("/") + 1]
+    origin = origin_of(url) + "/"
     domain = registered_domain(host_of(url))
 
     def may_name(page: str) -> bool:
-        own = page.startswith(folder) if strict_location else registered_domain(host_of(page)) == domain
+        own = page.startswith(folder) if strict_location else page.startswith(origin) or registered_domain(host_of(page)) == domain
         return own or (bool(vouched) and origin_of(page) in vouched)
 
     collector = Collector(url, out, may_name, policy, max_entries)
     try:
         root = scanner.root()
+        collector.declared = scanner.declares
         reader = _READERS.get(root.name) if root else None
         if root is None:
             out.partial = not _read_text(scanner, collector)

@@ -7,6 +7,7 @@ import re
 MOVED = b"X-Crawler-"  # put before a field name that is not true of the stored payload
 _FRAMING = re.compile(rb"^(transfer-encoding|content-length)([ \t]*:[ \t]*)([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _SECRETS = re.compile(rb"^(?:authorization|cookie|proxy-authorization)[ \t]*:[^\n]*\n", re.IGNORECASE | re.MULTILINE)
+_SET_COOKIE = re.compile(rb"^set-cookie2?[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*", re.IGNORECASE | re.MULTILINE)
 _LATER_PROTOCOL = re.compile(rb"HTTP/([23])(?:\.\d)?(?=[ \t])")
 
 
@@ -27,6 +28,11 @@ def stored_head(header_bytes: bytes, body_bytes: int, status: int | None = None)
 def stored_request(request_bytes: bytes) -> bytes:
     """The request as sent, without the lines that carry credentials or cookies."""
     return _SECRETS.sub(b"", request_bytes)
+
+
+def without_set_cookie(header_bytes: bytes) -> bytes:
+    """A header without the cookies of a session (REQUIREMENTS E6)."""
+    return _SET_COOKIE.sub(b"", header_bytes)
 
 
 def protocol(http_version: str) -> str | None:

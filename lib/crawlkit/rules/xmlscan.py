@@ -23,7 +23,7 @@ _CHUNK = 1 << 18
 _GZIP = b"\x1f\x8b"
 _GZIP_LAYERS = 2  # a .gz file sent with Content-Encoding: gzip
 
-_ANY_TAG = re.compile(r"<(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(/?)(?:[^\s<>/:!?\"'=]{1,64}:)?([A-Za-z_][^\s<>/:!?\"'=]{0,63})(?=[\s/>]))", re.IGNORECASE)
+_ANY_TAG = re.compile(r"<(?=[!?/A-Za-z_])(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(/?)(?:[^\s<>/:!?\"'=]{1,64}:)?([A-Za-z_][^\s<>/:!?\"'=]{0,63})(?=[\s/>]))", re.IGNORECASE)
 _TAG_REST = re.compile(r"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*>")
 _ATTRIBUTE = re.compile(r"(?<![^\s\"'])([^\s=<>\"'/]{1,64})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -125,6 +125,7 @@ class Scanner:
         self._ended = False
         self._events = 0
         self.limited = False  # stopped at MAX_EVENTS or at a DOCTYPE without end
+        self.declares = False  # a DTD's internal subset was skipped: references may stand for anything
 
     def root(self) -> Event | None:
         """The first tag; None if there is none, or if other text stands before it."""
@@ -155,7 +156,7 @@ class Scanner:
         names = "|".join(sorted(map(re.escape, openers), key=len, reverse=True))
         ends = "|".join(sorted(map(re.escape, closers), key=len, reverse=True))
         prefix = r"(?:[^\s<>/:!?\"'=]{1,64}:)?"
-        tags = re.compile(rf"<(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(?:(/)(?={prefix}(?:{ends})[\s>])|(?={prefix}(?:{names})[\s/>])){prefix}([a-z0-9_-]+))", re.IGNORECASE)
+        tags = re.compile(rf"<(?=[!?/A-Za-z_])(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(?:(/)(?={prefix}(?:{ends})[\s>])|(?={prefix}(?:{names})[\s/>])){prefix}([a-z0-9_-]+))", re.IGNORECASE)
         return self._scan(tags, texts)
 
     def _scan(self, tags: re.Pattern[str], texts: frozenset[str]) -> Iterator[Event]:
@@ -255,6 +256,7 @@ class Scanner:
                 quote = char
             elif char == "[":
                 depth += 1
+                self.declares = True
             elif char == "]":
                 depth -= 1
             elif depth <= 0:
@@ -267,6 +269,11 @@ class Scanner:
         self._at = 0
         self._ended = piece is None
         return piece is not None
+
+
+def has_reference(text: str) -> bool:
+    """Whether an unescaped text still holds a reference by name."""
+    return "&" in text and _REFERENCE.search(text) is not None
 
 
 def attributes_of(event: Event) -> dict[str, str]:

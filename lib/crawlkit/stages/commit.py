@@ -13,14 +13,15 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from crawlkit.outcomes import Outcome, Reason
-from crawlkit.records import Capture, HostState, RobotsCopy
+from crawlkit.records import Capture, RobotsCopy
+from crawlkit.rules.politeness import HostState
 from crawlkit.tables import TABLES
 
 _TIMES = {"started", "ended", "fetched_at", "expires_at"}
 _ROBOTS = "origin string, host string, fetched_at double, status int, error string, final_url string, body binary, expires_at double, capture_id string"
 _CAPTURE = ", ".join(f"{c.name} {'double' if c.name in _TIMES else c.type}" for c in TABLES["captures"].columns)
 _HOST = "host string, ended double, state_json string"
-SCHEMA = f"rec string, attempt int, n int, capture struct<{_CAPTURE.replace(' ', ':', 0)}>, robots struct<{_ROBOTS}>, host struct<{_HOST}>"
+SCHEMA = f"rec string, attempt int, n int, capture struct<{_CAPTURE}>, robots struct<{_ROBOTS}>, host struct<{_HOST}>"
 
 
 def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Iterable[tuple[int, int, object]]]) -> DataFrame:

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason
 from crawlkit.stages.parse_page import ITEM_SCHEMA, PARSED_SCHEMA, parse_item
-from crawlkit.tables import TABLES
 
 BATCH = 64
 ReadRecord = Callable[[str, int, int], tuple[list[tuple[str, str]], bytes]]  # (file, offset, length) -> (headers, payload)
@@ -46,26 +45,30 @@ def to_parse(captures: DataFrame, fetchlist: DataFrame) -> DataFrame:
 def parsed(items: DataFrame, read: ReadRecord, cfg: Config, now: float, tasks: int) -> DataFrame:
     """One row for each item: page (null for redirects and rejects), links, found, rejects."""
 
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(items.sparkSession.createDataFrame([], PARSED_SCHEMA).schema)
+
     def batches(it: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in it:
             rows = batch.to_pylist()
             for i in range(0, len(rows), BATCH):
-                yield from _isolated(rows[i:i + BATCH], read, cfg, now)
+                yield from _isolated(rows[i:i + BATCH], read, cfg, now, schema)
 
     spread = items.repartitionByRange(tasks, "file", "offset").sortWithinPartitions("file", "offset")
     return spread.select(*[c.split(" ", 1)[0] for c in ITEM_SCHEMA]).mapInArrow(batches, PARSED_SCHEMA)
 
 
-def _isolated(rows: list[dict[str, Any]], read: ReadRecord, cfg: Config, now: float) -> Iterator[pa.RecordBatch]:
+def _isolated(rows: list[dict[str, Any]], read: ReadRecord, cfg: Config, now: float, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows parsed in a child; if it dies, each alone."""
-    table, why = _in_child(rows, read, cfg, now, cfg.parse.page_timeout_s * (1 + len(rows) / 8))
+    table, why = _in_child(rows, read, cfg, now, cfg.parse.page_timeout_s * (1 + len(rows) / 8), schema)
     if table is not None:
         yield from table.to_batches()
     elif len(rows) > 1:
         for row in rows:
-            yield from _isolated([row], read, cfg, now)
+            yield from _isolated([row], read, cfg, now, schema)
     else:
-        yield pa.RecordBatch.from_pylist([_rejected(rows[0], why)], _schema())
+        yield pa.RecordBatch.from_pylist([_rejected(rows[0], why)], schema)
 
 
 def _rejected(row: dict[str, Any], reason: Reason) -> dict[str, Any]:
@@ -73,20 +76,7 @@ def _rejected(row: dict[str, Any], reason: Reason) -> dict[str, Any]:
     return {"capture_id": row["capture_id"], "page": None, "links": [], "found": [], "rejects": [{"item": row["url"], "reason": str(reason), "detail": detail}]}
 
 
-_SCHEMA: list[pa.Schema] = []
-
-
-def _schema() -> pa.Schema:
-    if not _SCHEMA:
-        from pyspark.sql.pandas.types import to_arrow_schema
-        from pyspark.sql.types import StructType
-
-        _SCHEMA.append(to_arrow_schema(StructType.fromDDL(PARSED_SCHEMA)))
-    return _SCHEMA[0]
-
-
-def _in_child(rows: list[dict[str, Any]], read: ReadRecord, cfg: Config, now: float, limit_s: float) -> tuple[pa.Table | None, Reason]:
-    schema = _schema()  # made before the fork, once
+def _in_child(rows: list[dict[str, Any]], read: ReadRecord, cfg: Config, now: float, limit_s: float, schema: pa.Schema) -> tuple[pa.Table | None, Reason]:
     r, w = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -147,6 +137,3 @@ def found_of(rows: DataFrame, round_id: str, round_no: int, now: float) -> DataF
         "state": F.lit("queued"), "priority_class": F.lit(2), "boost": F.lit(0.0), "first_seen": at, "next_fetch": at, "retries": F.lit(0), "n_fetch": F.lit(0).cast("bigint"),
         "n_change": F.lit(0).cast("bigint"), "history": F.lit(""), "flags": F.array().cast("array<string>"), "updated_no": F.lit(round_no), "round_id": F.lit(round_id),
         "writer": F.lit("parse"), "kind": F.lit("found"), "seq": F.lit(0).cast("bigint"), "force": F.lit(False), "mode": F.lit("keep")})
-
-
-PAGE_COLUMNS = [c for c in TABLES["pages"].columns if c.name not in ("capture_id", "round_id")]

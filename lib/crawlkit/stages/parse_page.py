@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
 from typing import Any
 
+from crawlkit import __version__
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.content_coding import decode_content
 from crawlkit.rules.domains import host_bucket, registered_domain
-from crawlkit.rules.page import PARSER_VERSION, Page, parse_page
+from crawlkit.rules.content_types import media_type
+from crawlkit.rules.page import Page, parse_page
 from crawlkit.rules.scope import Scope, scope_reason
 from crawlkit.rules.urls import UrlPolicy, host_of, url_key
 from crawlkit.tables import TABLES
@@ -54,8 +55,8 @@ def parse_item(row: dict[str, Any], read: Callable[[str, int, int], tuple[list[t
     if decoded.raw_kept:
         return _reject(out, row, Reason.BODY_UNDECODABLE, decoded.error or "")
     page = parse_page(decoded.body, row["url"], row["content_type"], headers, cfg.agent.name, _compiled(cfg)[2])
-    out["page"] = _page_row(page, decoded.body, row, bool(decoded.truncated or decoded.error))
-    _add_links(out, row, [(link.kind, link.url, link.anchor, link.rel, link.refused) for link in page.links], cfg, year, page.nofollow)
+    out["page"] = _page_row(page, len(decoded.body), row, bool(decoded.truncated or decoded.error))
+    _add_links(out, row, [(link.kind, link.url, link.anchor, link.rel, link.refused) for link in page.links.links], cfg, year)
     out["page"]["links"] = len(out["links"])
     return out
 
@@ -65,20 +66,24 @@ def _reject(out: dict[str, Any], row: dict[str, Any], reason: Reason, detail: st
     return out
 
 
-def _page_row(page: Page, body: bytes, row: dict[str, Any], cut: bool) -> dict[str, Any]:
-    keep = not page.noindex
-    flags = sorted({*page.flags, *(["truncated"] if cut or row["truncated"] else ()), *(["noindex"] if page.noindex else ()), *(["nofollow"] if page.nofollow else ())})
+def _page_row(page: Page, decoded_bytes: int, row: dict[str, Any], cut: bool) -> dict[str, Any]:
+    robots, meta, keep = page.robots, page.metadata, not page.robots.noindex
+    flags = sorted({*page.flags, *(["truncated"] if cut or row["truncated"] else ()), *(["noindex"] if robots.noindex else ()), *(["nofollow"] if robots.nofollow else ()),
+                    *(["content_type_not_parsed"] if page.error == Reason.CONTENT_TYPE_NOT_PARSED else ["text_partial"] if page.error else ())})
+    signals = {"ai": list(robots.ai_signals), "tdm_reservation": robots.tdm_reservation, "tdm_policy": robots.tdm_policy}
+    structured = {k: v for k, v in {"open_graph": meta.og, **page.structured}.items() if v}
     return {
-        "url_key": row["url_key"], "url": row["url"], "host": row["host"], "parser_version": PARSER_VERSION, "media_type": page.media_type, "charset": page.encoding,
-        "title": page.title, "description": page.description, "keywords": page.keywords, "author": page.author, "published": page.published, "declared_language": page.declared_language,
-        "language": page.language, "robots_meta": list(page.directives), "noindex": page.noindex, "nofollow": page.nofollow, "canonical": page.canonical,
-        "signals": json.dumps(page.signals, sort_keys=True) if page.signals else None, "metadata": json.dumps(page.metadata, sort_keys=True) if page.metadata else None,
-        "text": page.text if keep else None, "main_text": page.main_text if keep else None, "text_bytes": len(page.text.encode("utf-8", "replace")), "body_sha256": hashlib.sha256(body).hexdigest(),
-        "text_sha256": page.text_sha256 if keep else None, "simhash": page.simhash if keep else None, "minhash": page.minhash if keep else None, "links": 0, "flags": flags,
+        "url_key": row["url_key"], "url": row["url"], "host": row["host"], "parser_version": __version__, "kind": page.kind, "media_type": media_type(row["content_type"]) or None,
+        "charset": page.encoding.name if page.encoding else None, "title": meta.title, "description": meta.description, "keywords": meta.keywords, "author": meta.author,
+        "published": meta.published, "declared_language": meta.declared_language, "language": page.language, "robots_meta": list(robots.directives), "noindex": robots.noindex,
+        "nofollow": robots.nofollow, "canonical": page.links.canonical, "signals": json.dumps(signals, sort_keys=True) if any(v not in (None, []) for v in signals.values()) else None,
+        "metadata": json.dumps(structured, sort_keys=True, default=str) if structured and keep else None, "text": page.text if keep and page.text else None, "main_text": page.main_text if keep and page.main_text else None,
+        "text_bytes": len(page.text.encode("utf-8", "replace")), "decoded_bytes": decoded_bytes, "body_sha256": page.body_sha256, "clean_sha256": page.clean_sha256,
+        "text_sha256": page.prints.text_sha256 if keep else None, "simhash": page.prints.simhash if keep else None, "minhash": page.prints.minhash if keep else None, "links": 0, "flags": flags,
     }
 
 
-def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, str, str, str, Reason | None]], cfg: Config, year: int, page_nofollow: bool = False) -> None:
+def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, str, str, str, Reason | None]], cfg: Config, year: int) -> None:
     """Links with their keys, and a found row for each distinct one that may be crawled."""
     _, scope, _ = _compiled(cfg)
     seen: set[str] = set()
@@ -89,7 +94,7 @@ def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, 
         if refused is None or refused == Reason.NOFOLLOW:
             key, host = url_key(url), host_of(url)
         if refused is None:
-            refused = _refusal(kind, url, depth, row, scope, year, page_nofollow, cfg)
+            refused = _refusal(kind, url, depth, row, scope, year, cfg)
         if refused is None and len(seen) >= cfg.parse.outlinks and url not in seen:
             refused = Reason.OUTLINK_CAP
         out["links"].append({"n": n, "from_key": row["url_key"], "from_url": row["url"], "to_key": key, "to_url": url[:MAX_CELL_CHARS], "to_host": host, "anchor": anchor[:MAX_CELL_CHARS], "rel": rel[:MAX_CELL_CHARS],
@@ -101,11 +106,9 @@ def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, 
                                  "depth": depth, "redirects": row["redirects"] + 1 if kind == "redirect" else 0, "parent_key": row["url_key"]})
 
 
-def _refusal(kind: str, url: str, depth: int, row: dict[str, Any], scope: Scope, year: int, page_nofollow: bool, cfg: Config) -> Reason | None:
+def _refusal(kind: str, url: str, depth: int, row: dict[str, Any], scope: Scope, year: int, cfg: Config) -> Reason | None:
     if kind not in CRAWLED_KINDS:
         return Reason.MEDIA_NOT_CRAWLED
-    if page_nofollow and kind != "canonical":
-        return Reason.NOFOLLOW
     if kind == "redirect" and (row["redirects"] or 0) >= cfg.fetch.max_redirects:
         return Reason.REDIRECT_TOO_LONG
     return scope_reason(url, depth, scope, year)
