@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from crawlkit.adapters import slot_task
+from crawlkit.adapters import slot_send
 from crawlkit.adapters.fetcher import Engine
 from crawlkit.adapters.objects import LocalObjects, StoreFull
 from crawlkit.adapters.parts import WarcFile
@@ -284,12 +284,12 @@ def test_progress_is_shown(tmp_path):
 
 def test_one_poisonous_answer_does_not_sink_the_slot(tmp_path, monkeypatch):
     io = slot_io(tmp_path)
-    real = slot_task.FetchRequest
+    real = slot_send.FetchRequest
 
     def build(url, headers):
         return None if url.endswith("/bad") else real(url, headers)  # the engine stumbles over it
 
-    monkeypatch.setattr(slot_task, "FetchRequest", build)
+    monkeypatch.setattr(slot_send, "FetchRequest", build)
     with SlotWeb({"a.test": {"/good": page("x")}}) as web:
         run_slot(plan(["http://a.test/bad", "http://a.test/good"]), web.config(**QUICK), io)
     assert told(io) == {"http://a.test/bad": ("failed", "http_malformed"), "http://a.test/good": ("fetched", None)}

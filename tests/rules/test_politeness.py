@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -204,3 +205,17 @@ def test_law_the_state_is_bounded(answers):
     assert len(state.health.minutes) <= 60
     assert len(state.health.server_errors) <= Breaker().server_errors
     assert len(state.to_json()) < 3000
+
+
+# --- the documentation
+
+
+def test_the_documented_table_is_what_happens():
+    text = (Path(__file__).resolve().parents[2] / "docs/rules/politeness.md").read_text("utf-8")
+    rows = [line.split("|")[1:5] for line in text.partition("## The next delay")[2].partition("\n##")[0].splitlines() if line.startswith("|")][2:]
+    assert len(rows) == 12
+    for status, seconds, before, after in rows:
+        state = HostState("h", adaptive_s=float(before))
+        status = None if status.strip() == "none" else int(status)
+        got = effective_delay_s(ask(state, (status, float(seconds))), CFG.politeness).seconds
+        assert got == pytest.approx(float(after)), (status, seconds, before)

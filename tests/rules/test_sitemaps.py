@@ -7,12 +7,13 @@ import random
 import tarfile
 import time
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawlkit.rules import xmlscan
+from crawlkit.rules import packed
 from crawlkit.rules.sitemaps import Sitemap, parse
 from crawlkit.rules.urls import canonicalize
 from tests.shared_data import shared, shared_rows
@@ -166,7 +167,7 @@ def test_whose_pages_it_may_name():
 
 def test_index():
     found = parse(b"<sitemapindex><sitemap><loc>/1.xml</loc><lastmod>2024</lastmod></sitemap><sitemap>/2.xml</sitemap><sitemap/><sitemap><loc>http://other.example/</loc></sitemap><url><loc>/a</loc></url></sitemapindex>", U)
-    assert found.sitemaps == {"http://site.example/1.xml": 1704067200.0, "http://site.example/2.xml": None, "http://site.example/a": None} or list(found.sitemaps)[:2] == ["http://site.example/1.xml", "http://site.example/2.xml"]
+    assert found.sitemaps == {"http://site.example/1.xml": 1704067200.0, "http://site.example/2.xml": None}
     assert (found.entries, found.refused) == ([], ["http://other.example/"])
 
 
@@ -186,7 +187,8 @@ def test_gzip():
     for body in (packed, gzip.compress(packed), members, packed + b"\0" * 1000):
         found = parse(body, U)
         assert (len(found.entries), found.partial) == (3000, False)
-    for body in (packed[: len(packed) // 2], packed[:-4], packed[:2000] + b"\xff" * 100):
+    assert not parse(packed[:-4], U).partial  # nothing but the check sum is missing
+    for body in (packed[: len(packed) // 2], packed[:2000] + b"\xff" * 100):
         found = parse(body, U)
         assert found.partial and 0 < len(found.entries) <= 3000
     assert parse(gzip.compress(gzip.compress(packed)), U).kind == "none"
@@ -203,10 +205,10 @@ def test_cut_anywhere_keeps_the_finished_entries():
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64])
 def test_pieces_do_not_matter(chunk, monkeypatch):
-    bodies = [body for name, body in commons().items() if "sitemaps/" in name or "rss/" in name][:20]
-    whole = [parse(body, U) for body in bodies]
-    monkeypatch.setattr(xmlscan, "_CHUNK", chunk)
-    assert [parse(body[:20_000], U) for body in bodies if len(body) <= 20_000] == [found for body, found in zip(bodies, whole, strict=True) if len(body) <= 20_000]
+    bodies = [body for name, body in commons().items() if ("sitemaps/" in name or "rss/" in name) and len(body) <= 20_000]
+    whole = [replace(parse(body, U), decoded_bytes=0) for body in bodies]
+    monkeypatch.setattr(packed, "_CHUNK", chunk)
+    assert [replace(parse(body, U), decoded_bytes=0) for body in bodies] == whole
 
 
 def attack(name: str) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from crawlkit import __version__
+import crawlkit
 from crawlkit.adapters.objects import Objects
 from crawlkit.adapters.parts import Record, WarcFile, write_part
 from crawlkit.adapters.warc import Earlier, WarcWriter, record_id, sha1_digest
@@ -41,7 +41,7 @@ class Recorder:
         self._round_id, self._slot, self._attempt = round_id, slot, attempt
         self._stored = stored
         self._roll_s = cfg.warc.roll_s
-        info = {"software": f"crawlkit/{__version__}", "isPartOf": cfg.crawl.id, "http-header-user-agent": cfg.agent.user_agent, "robots": "obey"}
+        info = {"software": f"crawlkit/{crawlkit.__version__}", "isPartOf": cfg.crawl.id, "http-header-user-agent": cfg.agent.user_agent, "robots": "obey"}
         self._writer = WarcWriter(folder, (cfg.crawl.id, round_id, slot, attempt), info, roll_bytes=cfg.warc.roll_bytes, roll_s=cfg.warc.roll_s)
         self._pending: list[Record] = []
         self._pending_since = 0.0

@@ -39,6 +39,24 @@ class Origin:
         return items
 
 
+@dataclass(slots=True, eq=False)
+class PageJob:
+    """A planned page (or sitemap, feed ...)."""
+
+    item: FetchItem
+    origin: Origin
+    is_page = True
+
+
+@dataclass(slots=True, eq=False)
+class RobotsJob:
+    """The next request for an origin's robots.txt."""
+
+    origin: Origin
+    url: str
+    is_page = False
+
+
 class Origins:
     """All origins of a slot."""
 

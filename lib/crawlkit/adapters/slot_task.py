@@ -13,50 +13,29 @@ import logging
 import math
 import random
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_network
-from typing import Any
 
-from crawlkit.adapters.fetcher import request_headers
 from crawlkit.adapters.guard import Guard, parse_place
 from crawlkit.adapters.lease import Lease, LeaseLost
 from crawlkit.adapters.slot_io import Earlier, SlotClock, SlotIO, put_progress, read_stop_list
 from crawlkit.adapters.slot_ledger import Ledger
-from crawlkit.adapters.slot_robots import Origin, Origins, copy_of, decoded, no_robots
+from crawlkit.adapters.slot_robots import Origin, Origins, PageJob, RobotsJob, copy_of, no_robots
+from crawlkit.adapters.slot_send import Sender
 from crawlkit.config import Config
 from crawlkit.outcomes import Outcome, Reason, Refused
-from crawlkit.records import Answer, FetchItem, FetchRequest
-from crawlkit.rules.answers import NEVER_SENT, Judged, judge
-from crawlkit.rules.blocks import challenge_of
+from crawlkit.records import FetchItem
+from crawlkit.rules.answers import Judged, judge
 from crawlkit.rules.conditional import conditional_headers
 from crawlkit.rules.domains import registered_domain
 from crawlkit.rules.pacing import GiveUp, Pacer, Resolve, Send
-from crawlkit.rules.politeness import Event, HostState, after_answer, is_urgent
+from crawlkit.rules.politeness import HostState
 from crawlkit.rules.urls import UrlPolicy, host_of, origin_of, url_key
 
 log = logging.getLogger(__name__)
 _STEPS_AT_ONCE = 200  # then the sockets get their turn
-_CHALLENGE_BYTES = 32_768
+_LEASE_WATCH_S = 0.2
 _ROBOTS_ACCEPT = "text/plain,*/*;q=0.5"
-
-
-@dataclasses.dataclass(slots=True, eq=False)
-class PageJob:
-    """A planned page (or sitemap, feed ...)."""
-
-    item: FetchItem
-    origin: Origin
-    is_page = True
-
-
-@dataclasses.dataclass(slots=True, eq=False)
-class RobotsJob:
-    """The next request for an origin's robots.txt."""
-
-    origin: Origin
-    url: str
-    is_page = False
 
 
 class SlotTask:
@@ -72,15 +51,18 @@ class SlotTask:
         self._pacer = Pacer(cfg, self._deadline, quiet_since)
         self._origins = Origins(cfg, self._allow, self._owns)
         self._domains: dict[str, str] = {}  # host -> registered domain
-        self._touched: set[str] = set()  # hosts whose state is to be kept
         self._open = self._resolving = 0
+        self._sends: set[asyncio.Task[None]] = set()
+        self._may_go_on = True
 
     async def run(self) -> None:
         """Raises what run_slot says."""
         self._engine = self._io.engine(self._cfg.fetch)
+        self._sender = Sender(self._cfg, self._lease, self._engine, self._pacer, self._ledger, self._clock, self._chance)
         self._guard = Guard(self._cfg.fetch, self._engine.resolver)
         self._wake, self._over = asyncio.Event(), asyncio.Event()
         self._load()
+        self._watch_lease()
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 await self._heed_stop_list()
@@ -88,7 +70,9 @@ class SlotTask:
                 self._tasks.create_task(self._every(self._io.stop_list_s, self._heed_stop_list))
                 await self._dispatch()
                 self._over.set()
-            await self._ledger.finish(self._pacer.state(h) for h in self._touched)
+            if self._ledger.left:
+                log.error("slot %d of round %s: %d rows got no outcome; the commit gives them back", self._slot, self._round_id, self._ledger.left)
+            await self._ledger.finish(self._pacer.state(h) for h in self._sender.touched)
             await self._show()
         except BaseExceptionGroup as group:
             raise _first(group) from None
@@ -147,7 +131,7 @@ class SlotTask:
         delay_s = self._origins.crawl_delay_s(host, state.robots_delay_s)
         if delay_s != state.robots_delay_s:
             self._pacer.set_state(host, dataclasses.replace(state, robots_delay_s=delay_s))
-            self._touched.add(host)
+            self._sender.touched.add(host)
 
     # -- the loop
 
@@ -159,7 +143,7 @@ class SlotTask:
                 for host in self._pacer.hosts():
                     self._give_up(host, Reason.ROUND_TIME)
             may_send = self._lease.may_send(self._cfg.fetch.timeout_s)
-            if not may_send and self._lease.lost:
+            if not self._may_go_on or self._lease.lost:
                 raise LeaseLost(f"slot {self._slot} of round {self._round_id}: its lease is lost, the rest is the next attempt's")
             steps = 0
             while may_send and self._open < self._cfg.fetch.in_flight and steps < _STEPS_AT_ONCE and (step := self._pacer.next(self._clock())) is not None:
@@ -226,7 +210,9 @@ class SlotTask:
                 self._wake.set()
 
         self._open += 1
-        self._tasks.create_task(run())
+        task = self._tasks.create_task(run())
+        self._sends.add(task)
+        task.add_done_callback(self._sends.discard)
 
     async def _resolve(self, host: str) -> None:
         """Learn the address that the host's requests will go to; a failure is the request's to meet."""
@@ -242,17 +228,17 @@ class SlotTask:
 
     async def _page(self, ticket: Send) -> None:
         item = ticket.job.item
-        answer = await self._exchange(item.url, item.etag, item.last_modified)
-        await self._settle(ticket, answer)
+        answer = await self._sender.ask(item.url, item.etag, item.last_modified)
+        await self._sender.settle(ticket, answer)
         judged = judge(item.url, answer, bool(conditional_headers(item.etag, item.last_modified)), self._policy, self._allow)
         await self._ledger.answered(item, judged, answer, ticket.delay_s, self._pacer.state(ticket.host))
 
     async def _robots(self, ticket: Send) -> None:
         origin, url = ticket.job.origin, ticket.job.url
-        answer = await self._exchange(url, accept=_ROBOTS_ACCEPT, content_types=(), max_body_bytes=self._cfg.robots.max_bytes + 1)
+        answer = await self._sender.ask(url, accept=_ROBOTS_ACCEPT, content_types=(), max_body_bytes=self._cfg.robots.max_bytes + 1)
         hop = self._origins.receive(origin, self._clock(), answer)
         self._heed_crawl_delay(origin.host)
-        await self._settle(ticket, answer)
+        await self._sender.settle(ticket, answer)
         judged = judge(url, answer, False, self._policy, self._allow)
         if hop is None and judged.outcome is Outcome.REDIRECTED:
             judged = Judged(Outcome.HTTP_ERROR, origin.verdict.reason, judged.redirect_to)
@@ -279,42 +265,18 @@ class SlotTask:
             else:
                 self._place(PageJob(item, origin))
 
-    async def _exchange(self, url: str, etag: str | None = None, last_modified: str | None = None, accept: str | None = None, **limits: Any) -> Answer:
-        """One request and its answer. Raises LeaseLost: this process was frozen since the lease was last looked at."""
-        try:
-            headers = request_headers(self._cfg.agent, url, etag, last_modified, **({"accept": accept} if accept else {}))
-        except Refused as refusal:
-            return Answer(url, error=refusal.reason, error_detail=refusal.detail)
-        if not self._lease.may_send(self._cfg.fetch.timeout_s):
-            raise LeaseLost(f"slot {self._slot} of round {self._round_id} was held up: nothing more is sent")
-        started = time.time()
-        try:
-            return await self._engine.fetch(FetchRequest(url, headers), **limits)
-        except Exception as e:  # a fault of ours in reading one answer is no reason to lose the slot
-            log.exception("fetching %s", url)
-            return Answer(url, error=Reason.HTTP_MALFORMED, error_detail=f"internal error: {e!r:.200}", wall_start=started, wall_end=time.time())
-
-    async def _settle(self, ticket: Send, answer: Answer) -> None:
-        """What the answer means for the host's pace; what must not be forgotten is durable before its next request."""
-        host = ticket.host
-        if answer.error in NEVER_SENT:
-            self._pacer.unused(ticket)
-            return
-        now = self._clock()
-        status = 200 if answer.error == Reason.CONTENT_TYPE else answer.status  # we refused, the server did answer
-        challenge = challenge_of(status, answer.headers, decoded(answer, _CHALLENGE_BYTES).body if status >= 400 else b"") if status else None
-        event = Event(now - (answer.mono_end - answer.mono_start), now, status, answer.header("retry-after"), answer.header("date"), challenge, ticket.job.is_page, answer.ip)
-        before = self._pacer.state(host)
-        state = after_answer(before, event, self._cfg, self._chance.random())
-        self._pacer.set_state(host, state)
-        self._touched.add(host)
-        if answer.ip is not None:
-            self._pacer.set_address(host, answer.ip)
-        if is_urgent(before, state, event):
-            await self._ledger.durable(state)
-        self._pacer.ended(ticket)
-
     # -- beside the requests
+
+    def _watch_lease(self) -> None:
+        """Cut off what is under way as soon as the lease ends. After a freeze this timer is the first thing to run, so a
+        connection that comes to stand then carries no request any more."""
+        if self._lease.may_send():
+            asyncio.get_running_loop().call_later(_LEASE_WATCH_S, self._watch_lease)
+            return
+        self._may_go_on = False
+        for task in self._sends:
+            task.cancel()
+        self._wake.set()
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while not self._over.is_set():
@@ -330,7 +292,7 @@ class SlotTask:
 
     async def _show(self) -> None:
         """The live view's figures; a view that cannot be shown stops nothing."""
-        slowest = heapq.nlargest(5, ((self._pacer.state(h).avg_ms or 0.0, h) for h in self._touched))
+        slowest = heapq.nlargest(5, ((self._pacer.state(h).avg_ms or 0.0, h) for h in self._sender.touched))
         counts, ledger = self._ledger.counts, self._ledger
         row = {"queued": max(ledger.left - self._open, 0), "in_flight": self._open, "done": len(self._items) - ledger.left, "failed": ledger.failed, "bytes": counts["bytes"], "slowest": [[h, round(ms)] for ms, h in slowest]}
         try:

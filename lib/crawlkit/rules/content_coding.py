@@ -131,16 +131,14 @@ def _before_damage(data: bytes, start: int, pos: int, size: int, wbits: int, lim
 def _brotli(data: bytes, limit: int) -> Iterator[bytes]:
     stream, pos = brotli.Decompressor(), 0
     try:
-        while not stream.is_finished():
+        while data and not stream.is_finished():
+            chunk = b""
             if stream.can_accept_more_data():
-                if pos >= len(data):
-                    if data:
-                        raise _Damaged("incomplete")
-                    return
                 chunk, pos = data[pos : pos + _CHUNK], pos + _CHUNK
-            else:
-                chunk = b""
-            yield stream.process(chunk, output_buffer_limit=_CHUNK * 4)
+            piece = stream.process(chunk, output_buffer_limit=_CHUNK * 4)
+            if not piece and not chunk and not stream.is_finished():
+                raise _Damaged("incomplete")
+            yield piece
     except brotli.error as e:
         raise _Damaged(str(e)[-60:]) from None
 

@@ -21,7 +21,7 @@ SKIP, FOREIGN, NOSCRIPT, HEAD, NAV, HEADER, FOOTER, ASIDE, FORM, ARTICLE, MAIN, 
 
 _BLOCKS = frozenset(
     "address article aside blockquote body button caption center dd details dialog dir div dl dt fieldset figcaption figure footer form frameset "
-    "h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li listing main menu nav noframes ol optgroup option p plaintext pre search section select summary "
+    "h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre search section select summary "
     "table tbody td textarea tfoot th thead tr ul xmp".split()
 )
 _UNSEEN = frozenset("script style iframe noframes noembed template title audio video object canvas datalist head".split())

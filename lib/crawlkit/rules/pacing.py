@@ -191,7 +191,7 @@ class Pacer:
         return entry
 
     def _try(self, entry: _Entry, now: float) -> Send | Resolve | GiveUp | None:
-        allowed = 1 if entry.state.health.down else entry.state.parallel
+        allowed = 1 if entry.state.health.down else max(entry.state.parallel, 1)
         if entry.open >= allowed or entry.is_parked:
             return None
         while entry.later and entry.later[0][0] <= now:
@@ -217,7 +217,7 @@ class Pacer:
             return Resolve(entry.host)
         groups = tuple(g for g in (entry.domain, entry.address) if g is not None and g.floor_s > 0)
         for group in groups:
-            busy = group.open and entry.state.parallel == 1
+            busy = group.open and entry.state.parallel <= 1
             if busy or now < group.last_end + group_delay_s(entry.state, group.floor_s, delay_s):
                 group.parked.append(entry)
                 entry.is_parked = True

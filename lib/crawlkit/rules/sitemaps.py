@@ -14,8 +14,9 @@ from crawlkit.outcomes import Refused
 from crawlkit.rules import feeds
 from crawlkit.rules.dates import w3c_date
 from crawlkit.rules.domains import registered_domain
+from crawlkit.rules.packed import MAX_BYTES, Source
 from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of, origin_of
-from crawlkit.rules.xmlscan import MAX_BYTES, Event, Scanner, Source, attributes_of, has_reference
+from crawlkit.rules.xmlscan import Event, Scanner, attributes_of, has_reference
 
 MAX_ENTRIES = 50_000
 MAX_INDEX_DEPTH = 3  # an index inside an index inside an index: the protocol knows one level
@@ -226,7 +227,7 @@ def _read_index(root: Event, scanner: Scanner, out: Collector) -> bool:
     loc, lastmod, opened = None, None, False
     for event in scanner.events(frozenset({"sitemap", "loc", "lastmod"}), frozenset({"sitemapindex", "sitemap"}), frozenset({"sitemap", "loc", "lastmod"})):
         if event.name in ("sitemap", "sitemapindex"):
-            if opened or loc is not None:
+            if opened:
                 out.child(loc or "", lastmod)
             loc, lastmod = None, None
             opened = event.name == "sitemap" and not event.closing and not event.empty
@@ -234,9 +235,11 @@ def _read_index(root: Event, scanner: Scanner, out: Collector) -> bool:
                 return True
             if opened and event.whole and event.text.strip():
                 loc = event.text  # some write the address without a loc element
-        elif event.whole and event.name == "loc" and loc is None:
+        elif not opened or not event.whole:
+            continue
+        elif event.name == "loc" and loc is None:
             loc = event.text
-        elif event.whole and event.name == "lastmod":
+        elif event.name == "lastmod":
             lastmod = w3c_date(event.text)
     if loc is not None:
         out.child(loc, lastmod)

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
 from ada_url import URL
 
-from crawlkit.config import Urls
 from crawlkit.outcomes import Reason, Refused
+from crawlkit.rules.url_policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_PARAMS, UrlPolicy
+
+__all__ = ["DEFAULT_POLICY", "SESSION_PARAMS", "TRACKING_PARAMS", "Parts", "UrlPolicy", "canonical_many", "canonicalize", "host_of", "origin_of", "split", "url_key"]
 
 MAX_URL_CHARS = 65_536  # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -43,50 +43,6 @@ _PATH_SESSION = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 _NO_HOST = re.compile(r"[\x00-\x20]*https?:[/\\]*(?:[?#]|\Z)", re.IGNORECASE)
 _INDEX_PAGES = frozenset(f"{stem}.{end}" for stem in ("index", "default") for end in ("htm", "html", "php", "asp", "aspx", "jsp"))
-_CREDENTIALS = re.compile(r"//[^/?#]*@")
-_NO_HOST = re.compile(r"[\x00-\x20]*https?:[/\\]*(?:[?#]|\Z)", re.IGNORECASE)
-
-def _names(file: str) -> tuple[str, ...]:
-    text = files("crawlkit").joinpath("data", file).read_text("ascii")
-    return tuple(line for line in (raw.partition("#")[0].strip() for raw in text.splitlines()) if line)
-
-
-TRACKING_PARAMS = _names("tracking_params.txt")
-SESSION_PARAMS = _names("session_params.txt")
-
-
-@dataclass(frozen=True)
-class UrlPolicy:
-    """Which parts of a URL are not part of its identity. Build it with `UrlPolicy.of(config.urls)`."""
-
-    remove_session: bool = True
-    param_names: frozenset[str] = frozenset()  # removed from queries; lower case
-    param_prefixes: tuple[str, ...] = ()  # likewise, by the start of the name
-    host_params: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
-    collapse_repeats: bool = False
-    route_fragment_hosts: frozenset[str] = frozenset()
-    fold_www: bool = False
-    fold_index: bool = False
-    fold_slash: bool = False
-
-    @classmethod
-    def of(cls, urls: Urls) -> UrlPolicy:
-        names = [*(TRACKING_PARAMS if urls.remove_tracking else ()), *(SESSION_PARAMS if urls.remove_session else ()), *urls.extra_tracking, *urls.extra_session]
-        lower = [n.lower() for n in names]
-        return cls(
-            remove_session=urls.remove_session,
-            param_names=frozenset(n for n in lower if not n.endswith("*")),
-            param_prefixes=tuple(sorted({n[:-1] for n in lower if n.endswith("*") and n != "*"})),
-            host_params={host.lower(): frozenset(n.lower() for n in params) for host, params in urls.host_params.items()},
-            collapse_repeats=urls.collapse_repeats,
-            route_fragment_hosts=frozenset(h.lower() for h in urls.keep_route_fragments),
-            fold_www=urls.fold_www,
-            fold_index=urls.fold_index,
-            fold_slash=urls.fold_slash,
-        )
-
-
-DEFAULT_POLICY = UrlPolicy.of(Urls())
 
 
 class Parts(NamedTuple):
@@ -168,7 +124,7 @@ def url_key(canonical: str) -> bytes:
 
 def _shown(url: str) -> str:
     """The start of a URL for messages, without credentials."""
-    return repr(_CREDENTIALS.sub("//", url[:200]))
+    return repr(_CREDENTIALS.sub("//", url)[:200])
 
 
 def _text(raw: bytes) -> str:

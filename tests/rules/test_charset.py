@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlkit.rules.charset import decode, detect_encoding, header_charset, prescan
+from crawlkit.rules.charset_codecs import LABELS, decode_as, document_query, encoding_of
+from tests.shared_data import shared
+
+
+def suite():
+    for file in sorted(shared("suites/html5lib/encoding").glob("*.dat")):
+        for case in re.split(rb"(?:\A|\n)#data\n", file.read_bytes()):
+            data, mark, rest = case.partition(b"\n#encoding\n")
+            if mark:
+                yield data, rest.split(b"\n")[0].decode().strip().lower()
+
+
+def test_html5lib_encoding_suite():
+    cases = list(suite())
+    wrong = [(data[:80], want, got) for data, want in cases if (got := detect_encoding(data).name) != want]
+    assert len(cases) == 82 and wrong == []
+
+
+@pytest.mark.parametrize(
+    "label,name",
+    [("UTF8", "utf-8"), (" Latin1\t", "windows-1252"), ("gb2312", "gbk"), ("ISO-8859-9", "windows-1254"), ("ks_c_5601-1987", "euc-kr"), ("utf-7", None), ("", None)],
+)
+def test_labels_of_the_encoding_standard(label, name):
+    assert encoding_of(label) == name
+
+
+def test_all_labels_have_a_decoder():
+    # Encoding Standard 4.2 lists 228 labels for 40 encodings
+    assert len(LABELS) == 228 and len(set(LABELS.values())) == 40
+    for name in set(LABELS.values()) - {"utf-16le", "utf-16be", "replacement"}:
+        assert decode_as(b"<p>ok</p>", name) == "<p>ok</p>"
+
+
+@pytest.mark.parametrize(
+    "raw,name,text",
+    [
+        (b"\x81\x8d\x80", "windows-1252", "\x81\x8d\u20ac"),  # index-windows-1252: undefined bytes are C1
+        (b"\x80", "gbk", "\u20ac"),  # gb18030 decoder, step 4
+        (b"\xad\xa1\xa1\xc1", "euc-jp", "①～"),  # NEC row 13, and the fullwidth tilde of index jis0208
+        (b"\x8f\xb0\xa1\x8e\xb1", "euc-jp", "丂ｱ"),
+        (b"\x1b$B-!\x1b(Ba\x1b(J\\~", "iso-2022-jp", "①a¥‾"),
+        (b"\xae\xbe", "koi8-u", "ўЎ"),
+        (b"\x80\xff", "x-user-defined", "\uf780\uf7ff"),
+        (b"\xf0\x9f\x98<p>", "utf-8", "\ufffd<p>"),  # maximal subpart: one U+FFFD
+        (b"abc", "replacement", "\ufffd"),
+    ],
+)
+def test_decoders_follow_the_standards_indexes(raw, name, text):
+    assert decode_as(raw, name) == text
+
+
+def test_order_mark_header_meta():
+    body = b'<meta charset="koi8-r"><p>\xd0'
+    assert detect_encoding(b"\xef\xbb\xbf" + body, "text/html; charset=big5") == ("utf-8", "bom")
+    assert detect_encoding(body, "text/html; charset=big5") == ("big5", "header")
+    assert detect_encoding(body, "text/html; charset=nonsense") == ("koi8-r", "meta")
+    assert detect_encoding("é".encode()) == ("utf-8", "detected")
+    assert detect_encoding(b"plain") == ("windows-1252", "default")
+    assert detect_encoding(b'<?xml version="1.0" encoding="iso-8859-2"?><a/>', "text/xml") == ("iso-8859-2", "xml")
+
+
+def test_bodies_cut_inside_a_character_stay_utf8():
+    assert detect_encoding("né à la carte €".encode()[:-1]).name == "utf-8"
+
+
+def test_utf16_without_a_mark():
+    assert decode("<p>Zoë жук</p>".encode("utf-16-le"))[0] == "<p>Zoë жук</p>"
+
+
+def test_bytes_of_other_encodings_are_detected():
+    russian = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 5
+    japanese = "これは日本語の文章です。文字コードを推定します。" * 5
+    assert decode(russian.encode("cp1251"))[0] == russian
+    assert decode(japanese.encode("cp932"))[0] == japanese
+
+
+def test_header_parameter():
+    assert header_charset('text/html; a=b ; CHARSET="utf-8"') == "utf-8"
+    assert header_charset("text/html; xcharset=utf-8") is None
+    assert header_charset(None) is None
+
+
+def test_queries_are_escaped_in_the_documents_encoding():
+    # WHATWG URL 4.4: percent-encode after encoding; a character that the encoding lacks is a numeric reference
+    assert document_query("/ü?q=ü&r=ж#ü", "windows-1252") == "/ü?q=%FC&r=%26%231078%3B#ü"
+    assert document_query("/x?q=ü", "utf-8") == "/x?q=ü"
+
+
+@given(st.binary(max_size=300), st.one_of(st.none(), st.text(max_size=40)))
+def test_never_raises(body, content_type):
+    text, encoding = decode(b"<meta " + body, content_type)
+    assert isinstance(text, str) and encoding.name in set(LABELS.values())
+    prescan(body)
+    for name in set(LABELS.values()):
+        decode_as(body, name)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import gzip
+import os
+import tarfile
+import time
+import zlib
+
+import brotli
+import pytest
+from backports import zstd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlkit.rules.content_coding import codings, decode_content
+from tests.shared_data import shared
+
+TEXT = b"hello crawler " * 50
+ENCODERS = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstd.compress,
+    "identity": bytes,
+}
+
+
+@given(st.binary(max_size=2000), st.lists(st.sampled_from(sorted(ENCODERS)), max_size=4))
+def test_undoes_what_was_applied(body, names):
+    payload = body
+    for name in names:
+        payload = ENCODERS[name](payload)
+    assert decode_content(payload, names)[:4] == (body, None, None, False)
+    assert decode_content(payload, [", ".join(names).upper()]).body == body
+
+
+def test_lists_of_codings():
+    assert codings(["GZIP , identity", "", " x-gzip,br"]) == ["gzip", "gzip", "br"]
+
+
+def test_raw_deflate():
+    raw = zlib.compressobj(wbits=-15)
+    assert decode_content(raw.compress(TEXT) + raw.flush(), ["deflate"]).body == TEXT
+
+
+def test_members_and_padding():
+    assert decode_content(gzip.compress(TEXT) + gzip.compress(b"more") + b"\0" * 9, ["gzip"])[:3] == (TEXT + b"more", None, None)
+    assert decode_content(zstd.compress(TEXT) + zstd.compress(b"more"), ["zstd"]).body == TEXT + b"more"
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+def test_cut_payloads_keep_what_was_decoded(name):
+    noise = os.urandom(20_000)
+    found = decode_content(ENCODERS[name](noise)[:10_000], [name])
+    assert found.error and "incomplete" in found.error and noise.startswith(found.body)
+    assert not found.body or len(found.body) > 5000 or name in ("br", "zstd")
+
+
+def test_damage_keeps_what_came_before():
+    noise = os.urandom(300_000)
+    broken = bytearray(gzip.compress(noise))
+    broken[-6] ^= 0xFF  # the check sum
+    assert decode_content(bytes(broken), ["gzip"]).body == noise
+    assert decode_content(bytes(broken), ["gzip"]).error
+
+
+@pytest.mark.parametrize("names", [["utf-8"], ["gzip", "rot13"], ["gzip"] * 6])
+def test_unknown_codings_leave_the_payload(names):
+    found = decode_content(TEXT, names)
+    assert found.body == TEXT and found.raw_kept and found.error
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+def test_a_plain_payload_under_a_coding_is_kept(name):
+    found = decode_content(b"<html>plain", [name])
+    assert found.body == b"<html>plain" and found.raw_kept and found.error
+
+
+def test_no_body():
+    for name in ENCODERS:
+        assert decode_content(b"", [name]) == (b"", None, None, False, () if name == "identity" else (name.removeprefix("x-"),))
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+def test_the_limit_is_exact(name):
+    payload = ENCODERS[name](b"x" * 1000)
+    assert decode_content(payload, [name], 1000)[:2] == (b"x" * 1000, None)
+    assert decode_content(payload, [name], 999)[:2] == (b"x" * 999, "length")
+    assert decode_content(b"x" * 1000, [], 999)[:2] == (b"x" * 999, "length")
+
+
+def test_scrapy_samples():
+    with tarfile.open(shared("suites/scrapy/samples.tar.gz")) as tar:
+        files = {m.name.rpartition("/")[2]: tar.extractfile(m).read() for m in tar if m.isfile()}
+    for name, coding in (("br", "br"), ("deflate", "deflate"), ("gzip", "gzip"), ("zstd", "zstd")):
+        bomb = files[f"bomb-{name}.bin"]
+        assert len(decode_content(bomb, [coding], 20_000_000).body) == 11_511_612
+        assert decode_content(bomb, [coding], 1_000_000)[1:3] == ("length", None)
+    page = decode_content(files["html-gzip.bin"], ["gzip"]).body
+    assert page.lower().startswith(b"<!doctype")
+    same = {
+        "html-br.bin": ["br"], "html-rawdeflate.bin": ["deflate"], "html-zlibdeflate.bin": ["deflate"], "html-gzip-deflate.bin": ["gzip", "deflate"],
+        "html-gzip-deflate-gzip.bin": ["gzip", "deflate", "gzip"], "html-zstd-static-content-size.bin": ["zstd"],
+        "html-zstd-static-no-content-size.bin": ["zstd"], "html-zstd-streaming-no-content-size.bin": ["zstd"],
+    }  # fmt: skip
+    for name, names in same.items():
+        assert decode_content(files[name], names)[1:3] == (None, None), name
+    cut = decode_content(files["unexpected-eof.gz"], ["gzip"])
+    assert cut.error and cut.body.decode("latin-1") == files["unexpected-eof-output.txt"].decode()
+    for name in ("truncated-crc-error.gz", "truncated-crc-error-short.gz"):
+        found = decode_content(files[name], ["gzip"])
+        assert found.error and found.body and not found.raw_kept
+
+
+def test_many_empty_members_are_linear():
+    start = time.process_time()
+    assert decode_content(gzip.compress(b"") * 100_000, ["gzip"])[:3] == (b"", None, None)
+    assert decode_content(gzip.compress(b"") * 300_000, ["gzip"]).error
+    assert time.process_time() - start < 5
+
+
+@given(st.binary(max_size=400), st.sampled_from(["gzip", "deflate", "br", "zstd"]))
+def test_never_raises(noise, name):
+    good = bytearray(ENCODERS[name](TEXT))
+    good[len(good) // 2 : len(good) // 2 + 5] = noise[:5]
+    assert len(decode_content(bytes(good), [name], 500).body) <= 500
+    assert len(decode_content(noise, [name], 100).body) <= 100

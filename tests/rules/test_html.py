@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawlkit.rules.html import NAV, read_addresses, read_html
+from crawlkit.rules.htmlguard import MAX_ATTRIBUTES, MAX_DEPTH, guarded
+from tests.rules.html5lib_suite import expected_anchors, tokenizer_inputs, tree_cases
+from tests.shared_data import shared
+
+
+def test_html5lib_trees_give_their_links():
+    cases = list(tree_cases(shared("suites/html5lib/tree_construction_half.tar.gz")))
+    assert len(cases) >= 900
+    wrong = []
+    for case in cases:
+        found = [a.href for a in read_html(case.data).anchors]  # every case is read: none may crash
+        if not case.fragment and not case.script_on and found != expected_anchors(case.tree):
+            wrong.append((case.name, found))
+    assert wrong == []
+
+
+def test_html5lib_tokenizer_inputs_do_not_crash():
+    inputs = list(tokenizer_inputs(shared("suites/html5lib/tokenizer_half.tar.gz")))
+    assert len(inputs) == 3409
+    for _, text in inputs:
+        read_html(text)
+
+
+@pytest.mark.parametrize(
+    "markup,text",
+    [
+        ("<p>in<b>divi</b>sible</p>", "indivisible"),
+        ("<p>a<br>b</p>c<div>d</div>e", "a b\nc\nd\ne"),
+        ("<div>a<p></p>b</div>", "a\nb"),
+        ("<td>d<td>e", "de"),  # outside a table the tags are dropped (HTML Standard 13.2.6.4.7)
+        ("<table><tr><td>d<td>e</table>", "d\ne"),
+        ("<p>a</p> \n <p>b <i>c</i> </p>", "a\nb c"),
+        ("a<script>x</script><style>y</style><template>z</template><iframe>f</iframe><noframes>g</noframes>b", "ab"),
+        ("<p hidden>x</p><p style='color:red;display:none'>y</p><p style='display: none'>y</p><p>z", "z"),
+        ("<body style='display:none'><p>waits for a script", "waits for a script"),
+        ("<noscript><p>no scripts</p></noscript>", "no scripts"),
+        ("<select><option>a<option>b</select><textarea>c&lt;</textarea>", "a\nb\nc<"),
+        ("<svg><title>t</title><style>s</style><text>v</text></svg>w", "vw"),
+        ("<math><mi>x</mi></math>", "x"),
+        ("x&nbsp;\u3000y", "x y"),
+    ],
+)
+def test_visible_text(markup, text):
+    assert read_html(markup).text == text
+
+
+def test_title_is_the_documents():
+    assert read_html("<body><svg><title>icon</title></svg><title>a\n b</title><title>c</title>").title == "a b"
+    assert read_html("<svg><title>icon</title></svg>").title is None
+
+
+def test_anchors_have_their_text_and_images_speak_for_themselves():
+    doc = read_html('<nav><a href=1> x <b>y</b></a></nav><a href=2><img alt="pic"><div>z</div></a><area href=3 alt=map><a name=n>no</a>')
+    assert [(a.href, a.text) for a in doc.anchors] == [("1", "x y"), ("2", "pic z"), ("3", "map")]
+    assert doc.anchors[0].flags & NAV and not doc.anchors[1].flags & NAV
+    assert [(b.text, b.link_chars) for b in doc.blocks] == [("x y", 3), ("z", 1), ("no", 0)]
+
+
+def test_addresses_are_those_of_the_whole_reading():
+    markup = "<base href=/d/><link rel=next href=2><noscript><meta http-equiv=refresh content='0;url=x'></noscript><a href=a>b</a><svg><a xlink:href=s></svg><iframe src=f>"
+    short, whole = read_addresses(markup), read_html(markup)
+    assert [a[:3] for a in short.anchors] == [a[:3] for a in whole.anchors]
+    assert (short.links, short.metas, short.frames, short.base_href) == (whole.links, whole.metas, whole.frames, whole.base_href)
+
+
+def test_ordinary_pages_are_not_touched():
+    page = "<!doctype html>" + "<div><p>word <b>bold</b></p></div>" * 700
+    assert guarded(page) == (page.encode(), [])
+    assert read_html("<div>" * 400 + "<a href=x>").anchors[0].href == "x"
+    assert read_html("<ul><li>x</ul>" * 10_000).flags == []
+
+
+def test_links_of_the_first_levels_and_all_text_are_kept():
+    levels = "".join(f"<div><a href={n}>" for n in range(20_000))
+    doc = read_html(levels + "end")
+    assert doc.flags == ["too_deep"]
+    assert list(dict.fromkeys(a.href for a in doc.anchors))[:MAX_DEPTH] == [str(n) for n in range(MAX_DEPTH)]
+    assert doc.text.endswith("end")
+
+
+def test_attributes_beyond_the_limit_are_cut():
+    doc = read_html("<a href=/x " + " ".join(f"a{n}=1" for n in range(50_000)) + ">t</a><a href=/y>")
+    assert doc.flags == ["too_many_attributes"] and [a.href for a in doc.anchors] == ["/x", "/y"]
+    assert len(doc.tree.css_first("a").attributes) == MAX_ATTRIBUTES
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["<div>", "<ul><li>", "<b><i><div></b></i>", "<div></x>", "<div><table><td></div>", "<font color=a><font color=b><p></font>", "<table><b>", "<svg><g>", "<a <b ",
+     "<!--", "<select><optgroup>", "<object><p>", "</p>", "<a b=\"", "&amp", "<", "<p>", "<title>", "<![CDATA["],
+)  # fmt: skip
+def test_hostile_markup_is_linear(unit):
+    start = time.process_time()
+    read_html(unit * 40_000 + "<a href=x>")
+    assert time.process_time() - start < 4  # the square would take minutes
+
+
+def test_formatting_is_not_opened_again_in_each_block():
+    start = time.process_time()
+    doc = read_html("<p>" + "".join(f"<b a{n}>" for n in range(400)) + "</p>" + "<p>x</p>" * 30_000)
+    assert doc.flags == ["too_many_formats"] and len(doc.blocks) == 30_000
+    assert time.process_time() - start < 4
+
+
+MARKUP = st.lists(
+    st.sampled_from(
+        "<a href=x> </a> <b> </b> <p> </p> <table> <td> </table> <div> </div> <svg> </svg> <select> <option> <template> </template> <form> <li> <base <title> "
+        "</title> <script> </script> <!-- --> <![CDATA[ ]]> &lt; \0 \" ' = / > < text é <br/> <frameset> <plaintext> <math> <mi> <foreignObject> <noscript>".split(" ")
+    ),
+    max_size=60,
+).map("".join)
+
+
+@given(st.one_of(MARKUP, st.text(max_size=200)))
+def test_any_markup_is_read(markup):
+    doc = read_html(markup)
+    assert all(0 <= b.link_chars <= len(b.text) for b in doc.blocks) and all(b.element < len(doc.elements) for b in doc.blocks)
+    assert isinstance(guarded(markup)[0], bytes)
+
+
+@pytest.mark.slow
+@settings(max_examples=3000, deadline=None)
+@given(st.lists(MARKUP, max_size=200).map("".join))
+def test_any_markup_is_read_at_length(markup):
+    read_html(markup)
