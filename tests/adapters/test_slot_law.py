@@ -32,7 +32,7 @@ class RandomWeb:
         self.hosts = [f"{c}.{d}.test" for d in "xy" for c in "abcd"]
         self.kind = {h: self.chance.choice(["well", "well", "well", "moody", "down", "busy", "nowhere"]) for h in self.hosts}
         self.robots = {h: self.chance.choice([*ROBOTS, 404, 503, 429, None, "hop", "far"]) for h in self.hosts}
-        self.ip = {h: f"192.0.2.{self.chance.randrange(1, 5)}" for h in self.hosts}
+        self.ip = {h: f"8.8.8.{self.chance.randrange(1, 5)}" for h in self.hosts}
         self.open: Counter[str] = Counter()
         self.log: list[Sent] = []
         self.asked: list[str] = []

@@ -25,4 +25,5 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
         "truncated": decoded.truncated,
         "raw_kept": decoded.raw_kept and decoded.body == payload[: len(decoded.body)],
         "flagged": decoded.error is not None,
+        "error": decoded.error is not None,
     }

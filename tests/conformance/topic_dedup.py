@@ -11,6 +11,8 @@ from crawlkit.rules.clusters import Clustering, DupPage, NearPolicy, cluster_pag
 from crawlkit.rules.fingerprint import fingerprint, hamming, jaccard, shingles
 from crawlkit.rules.urls import canonicalize
 
+DIGITS = 4  # of a similarity, as the rows give it
+
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     policy = NearPolicy(jaccard=given["threshold"]) if given.get("threshold") else NearPolicy()
@@ -27,7 +29,7 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
         "clusters": [list(c.members) for c in found.clusters],
         "canonical": found.clusters[0].canonical if found.clusters else None,
         "kept": [p.url for p in pages],
-        "jaccard_pairs": {f"{names[a]}-{names[b]}": jaccard(sets[a], sets[b]) for a, b in combinations(range(len(pages)), 2)},
+        "jaccard_pairs": {f"{names[a]}-{names[b]}": round(jaccard(sets[a], sets[b]), DIGITS) for a, b in combinations(range(len(pages)), 2)},
         **_report(found),
     }
 
@@ -40,7 +42,7 @@ def _two_texts(texts: list[str], policy: NearPolicy) -> dict[str, Any]:
     a, b = (fingerprint(t) for t in texts)
     found = cluster_pages([DupPage(f"http://site.example/{n}", t) for n, t in enumerate(texts)], policy)
     return {
-        "jaccard": jaccard(shingles(texts[0]), shingles(texts[1])),
+        "jaccard": round(jaccard(shingles(texts[0]), shingles(texts[1])), DIGITS),
         "simhash_distance": None if a.simhash is None or b.simhash is None else hamming(a.simhash, b.simhash),
         "signatures": [a.simhash, b.simhash],
         "exact_text": a.text_sha256 is not None and a.text_sha256 == b.text_sha256,

@@ -102,3 +102,7 @@ def test_never_raises(body, content_type):
     prescan(body)
     for name in set(LABELS.values()):
         decode_as(body, name)
+
+
+def test_plain_text_declares_nothing_by_markup():
+    assert detect_encoding(b"<meta charset=koi8-r>", "text/plain").how == "default"

@@ -86,3 +86,7 @@ def test_never_raises(value):
 def test_long_fields_are_bounded():
     found = of(headers=[("X-Robots-Tag", ",".join(f"d{n}" for n in range(10**5)))])
     assert len(found.directives) <= 64
+
+
+def test_robots_may_be_named_with_a_version_and_directives_parted_by_semicolons():
+    assert of(headers=[("X-Robots-Tag", "CrawlKit/1.0: noindex; nofollow")]).directives == ("nofollow", "noindex")

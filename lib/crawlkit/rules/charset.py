@@ -31,11 +31,13 @@ def detect_encoding(body: bytes, content_type: str | None = None) -> Encoding:
     declared = encoding_of(header_charset(content_type) or "")
     if declared:
         return Encoding(declared, "header")
-    head = body[:PRESCAN_BYTES]
-    xml = _xml_encoding(head)
-    meta = None if xml and "xml" in (content_type or "").lower() else prescan(head)
-    if meta or xml:
-        return Encoding(meta, "meta") if meta else Encoding(xml or "", "xml")
+    media_type = (content_type or "").partition(";")[0].strip().lower()
+    if not media_type or "ml" in media_type or media_type.endswith("/octet-stream"):  # plain text has no markup to declare it
+        head = body[:PRESCAN_BYTES]
+        xml = _xml_encoding(head)
+        meta = None if xml and "xml" in media_type else prescan(head)
+        if meta or xml:
+            return Encoding(meta, "meta") if meta else Encoding(xml or "", "xml")
     return _detect(body)
 
 

@@ -17,7 +17,10 @@ _TYPE = re.compile(r"[ \t]*([A-Za-z0-9!#$&^_.+*-]{1,127}/[A-Za-z0-9!#$&^_.+*-]{1
 _HTML = re.compile(
     rb"[\t\n\x0c\r ]*(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|link)[\t\n\x0c\r />])", re.IGNORECASE
 )
-_XHTML = re.compile(rb"[\t\n\x0c\r ]*(?:<\?xml[^>]{0,200}>)?[^<]{0,200}(?:<!--.{0,500}?-->[\t\n\x0c\r ]*)?(?:<!doctype html[^>]{0,300}>[\t\n\x0c\r ]*)?<html[\s>]", re.IGNORECASE | re.DOTALL)
+_XHTML = re.compile(
+    rb"[\t\n\x0c\r ]*(?:<\?xml[^>]{0,200}>)?[^<]{0,200}(?:<!--.{0,500}?-->[\t\n\x0c\r ]*)?(?:<!doctype html[^>]{0,300}>[\t\n\x0c\r ]*)?<html[\s>]",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def media_type(content_type: str | None) -> str:

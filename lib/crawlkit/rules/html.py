@@ -153,15 +153,14 @@ class _Walk:
         self.doc = doc
         self.hidden = hidden
         self.wanted = wanted
-        self.pieces: list[str] = []  # of the open block
-        self.linked = 0
-        self.place = (0, 0, -1)
         self.anchors: list[tuple[str, str, str, list[str], int]] = []
 
     def run(self, root: LexborNode) -> None:
-        path: list[tuple[int, tuple[int, int, int]]] = []  # open elements and the states of their children
-        outside = self.place
-        elements, pieces, hidden, wanted, anchors = self.doc.elements, self.pieces, self.hidden, self.wanted, self.anchors
+        outside = (0, 0, -1)
+        path: list[tuple[int, tuple[int, int, int]]] = [(0, outside)]  # open elements and the states of their children
+        pieces: list[str] = []  # the open block: its text, its place, characters of links in it
+        place, linked = outside, 0
+        elements, hidden, wanted, anchors = self.doc.elements, self.hidden, self.wanted, self.anchors
         elements.append((0, "#document", ""))
         for node in root.traverse(include_text=True):
             tag = node.tag
@@ -176,19 +175,21 @@ class _Walk:
             elif tag is None or tag[0] == "-":
                 continue
             parent = node.parent.mem_id
-            while path and path[-1][0] != parent:
+            while path[-1][0] != parent and len(path) > 1:
                 path.pop()
-            state = path[-1][1] if path else outside
-            if tag == "-text":
-                if not state[1] & SKIP:
-                    if state[0] != self.place[0]:
-                        self.flush(state)
-                    pieces.append(text)
-                    if state[2] >= 0:
-                        self.linked += len(text)
-                        anchors[state[2]][3].append(text)
-                continue
+            state = path[-1][1]
             index, flags, anchor = state
+            if tag == "-text":
+                if not flags & SKIP:
+                    if index != place[0]:
+                        if pieces:
+                            self.close(pieces, place, linked)
+                        place, linked = state, 0
+                    pieces.append(text)
+                    if anchor >= 0:
+                        linked += len(text)
+                        anchors[anchor][3].append(text)
+                continue
             if flags & FOREIGN:
                 if tag in ("foreignObject", "foreignobject"):
                     flags &= ~FOREIGN
@@ -197,16 +198,19 @@ class _Walk:
                 elif tag == "a":
                     anchor = self.want(node, tag, flags, anchor)
             elif (kind := _KINDS.get(tag)) is not None:
-                flags |= kind[0]
-                if kind[1]:
+                own, is_block, named = kind
+                flags |= own
+                if is_block:
                     names = ""
-                    if kind[2]:
+                    if named:
                         attributes = node.attributes
                         if attributes:
                             names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
                     elements.append((index, tag, names))
                     index = len(elements) - 1
-                    self.flush((index, flags, anchor))
+                    if pieces:
+                        self.close(pieces, place, linked)
+                    place, linked = (index, flags, anchor), 0
                 elif tag == "br":
                     pieces.append("\n")
                     continue
@@ -216,20 +220,18 @@ class _Walk:
             if key in hidden:
                 flags |= SKIP
             path.append((key, (index, flags, anchor)))
-        self.flush(outside)
+        if pieces:
+            self.close(pieces, place, linked)
         self.doc.anchors = [
             Anchor(tag, href, rel, " ".join("".join(text[:100]).split())[:MAX_ANCHOR_CHARS], flags) for tag, href, rel, text, flags in anchors
         ]
 
-    def flush(self, place: tuple[int, int, int]) -> None:
-        """Closes the open block; the next text belongs to `place`."""
-        if self.pieces:
-            text = " ".join("".join(self.pieces).split())
-            if text:
-                self.doc.blocks.append(Block(text, self.place[0], self.place[1], min(self.linked, len(text))))
-            self.pieces.clear()
-        self.linked = 0
-        self.place = place
+    def close(self, pieces: list[str], place: tuple[int, int, int], linked: int) -> None:
+        """Makes the open block's pieces a block, if there is text in them."""
+        text = " ".join("".join(pieces).split())
+        pieces.clear()
+        if text:
+            self.doc.blocks.append(Block(text, place[0], place[1], min(linked, len(text))))
 
     def want(self, node: LexborNode, tag: str, flags: int, anchor: int) -> int:
         """Notes an element that says more than its text; returns the anchor that its content belongs to."""

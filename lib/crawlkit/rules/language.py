@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MIN_LETTERS = 40
-SAMPLE_CHARS = 1000
+SAMPLE_CHARS = 600
 
 
 def detect_language(text: str) -> str | None:

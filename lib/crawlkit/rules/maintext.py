@@ -20,11 +20,16 @@ _OTHER = re.compile(
     re.IGNORECASE,
 )
 # parts that may well be longer than the text itself
-_NEVER = re.compile(r"(?:^|[\s_-])(?:comments?|cookies?|consent|gdpr|privacy|disqus\w*|dsq\w*|foot(?:er)?|newsletter\w*|outbrain|related\w*|replies|sidebar\w*|subscri\w*|taboola)(?:$|[\s_-])", re.IGNORECASE)
+_NEVER = re.compile(
+    r"(?:^|[\s_-])(?:comments?|cookies?|consent|gdpr|privacy|disqus\w*|dsq\w*|foot(?:er)?|newsletter\w*|outbrain|related\w*|replies|sidebar\w*|"
+    r"subscri\w*|taboola)(?:$|[\s_-])",
+    re.IGNORECASE,
+)
 _CONTENT = re.compile(r"article-?body|story-?body|entry-content|post-content|article-content|article__body|post-body", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!?…:;,][\"'”’»)]*(?:\s|$)|[。！？、]")
+_PARAGRAPHS = frozenset("p li dd dt blockquote pre h1 h2 h3 h4 h5 h6".split())  # an answer is never one of them alone
 LONG_CHARS = 250  # of a paragraph that votes with its full length
-_SHARE = 0.8  # of the votes, that a smaller element must hold
+_SHARE = 0.85  # of the votes, that a smaller element must hold
 _MARKUP = re.compile(r"<[a-z]+[\s/>]")  # of a noscript that holds escaped markup
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NEARLY_ALL = 0.9
@@ -53,7 +58,8 @@ def _summed(doc: Document, votes: list[int], outside: list[bool]) -> list[int]:
     for b, n in zip(doc.blocks, votes, strict=True):
         if n and not outside[b.element]:
             parent = elements[b.element][0]
-            total[b.element] += n * max(near[parent], near[elements[parent][0]]) // most
+            weight = max(near[parent], near[elements[parent][0]]) / most
+            total[b.element] += int(n * weight * weight)
     for i in range(len(total) - 1, 0, -1):
         total[elements[i][0]] += total[i]
     return total
@@ -81,7 +87,7 @@ def main_text(doc: Document) -> str:
     votes = _summed(doc, block_votes, outside)
     best = 0
     for i, (parent, _, _) in enumerate(elements):
-        if parent == best and i and votes[i] >= max(1, _SHARE * votes[0]):
+        if parent == best and i and votes[i] >= max(1, _SHARE * votes[0]) and elements[i][1] not in _PARAGRAPHS:
             best = i
     inside = [False] * len(elements)
     inside[best] = True

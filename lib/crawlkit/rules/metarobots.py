@@ -21,8 +21,8 @@ _VALUED = {
     "max-video-preview": re.compile(r"-1|\d{1,9}"),
     "max-image-preview": re.compile(r"none|standard|large"),
 }
-_TOKEN = re.compile(r"([^\s,:]{1,200})[ \t]*(:?)\s*")
-_NEXT = re.compile(r"[\s,:]*")
+_TOKEN = re.compile(r"([^\s,;:]{1,200})[ \t]*(:?)\s*")
+_NEXT = re.compile(r"[\s,;:]*")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _directives(text: str, agent: str, scope: str, names_robots: bool) -> tuple[
             if value:
                 found[scope].add(f"{name}={value}")
         elif names_robots:
-            scope = "all" if name in ("*", "robots") else "agent" if name == agent else "other"
+            scope = "all" if name in ("*", "robots") else "agent" if name.partition("/")[0] == agent else "other"
         else:
             pos = _comma(text, pos)
     return found["all"], found["agent"]

@@ -20,7 +20,7 @@ MAX_VALUE_CHARS = 2000
 MAX_CLIMB = 600  # levels looked up for the item that a property belongs to
 
 _COMMENT = re.compile(r"\A\s*(?:<!--|//\s*<!\[CDATA\[|<!\[CDATA\[)|(?:-->|//\s*\]\]>|\]\]>)\s*\Z")
-_URL_VALUED = {"a": "href", "area": "href", "link": "href", "audio": "src", "embed": "src", "iframe": "src", "img": "src", "source": "src", "track": "src", "video": "src", "object": "data"}
+_URL_VALUED = {"a": "href", "area": "href", "link": "href", "object": "data", **dict.fromkeys("audio embed iframe img source track video".split(), "src")}
 
 
 def json_ld(blocks: Iterable[str]) -> tuple[list[Any], int]:
