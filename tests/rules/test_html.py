@@ -104,6 +104,12 @@ def test_hostile_markup_is_linear(unit):
     assert time.process_time() - start < 4  # the square would take minutes
 
 
+def test_end_tags_that_reach_nothing_are_linear():
+    start = time.process_time()
+    read_html("<div><table>" + "<x>" * 50_000 + "</div>" * 50_000 + "</x></y>" * 50_000)
+    assert time.process_time() - start < 4
+
+
 def test_formatting_is_not_opened_again_in_each_block():
     start = time.process_time()
     doc = read_html("<p>" + "".join(f"<b a{n}>" for n in range(400)) + "</p>" + "<p>x</p>" * 30_000)

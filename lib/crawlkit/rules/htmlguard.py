@@ -8,6 +8,7 @@ after a few byte counts; of the others, one linear scan drops the tags that are 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
 MAX_DEPTH = 512  # levels that browsers keep too
 MAX_ATTRIBUTES = 200  # of one tag
@@ -52,15 +53,20 @@ def guarded(markup: str) -> tuple[bytes, list[str]]:
 
 
 class _Scan:
-    """A walk over the tags with a stack of open elements that is never smaller than the tree builder's."""
+    """A walk over the tags with a stack of open elements that is never smaller than the tree builder's.
+
+    Start tags beyond the depth limit are dropped and counted by name, so that their end tags are dropped too.
+    """
 
     def __init__(self, markup: str) -> None:
         self.markup = markup
         self.out: list[str] = []
         self.copied = 0
         self.cut: set[str] = set()
-        self.stack: list[tuple[str, bool]] = []  # name, dropped
-        self.open: dict[str, int] = {}
+        self.stack: list[str] = []
+        self.places: defaultdict[str, list[int]] = defaultdict(list)  # name -> where it stands in the stack
+        self.scopes: list[int] = []  # places of elements that no end tag reaches beyond
+        self.dropped: defaultdict[str, int] = defaultdict(int)
         self.formats = dict.fromkeys(_FORMATS, 0)
         self.dropped_formats = dict.fromkeys(_FORMATS, 0)
         self.active = 0
@@ -68,30 +74,31 @@ class _Scan:
 
     def run(self) -> bool:
         """Whether anything was dropped."""
-        markup, stack, open_, uncounted = self.markup, self.stack, self.open, _UNCOUNTED
+        markup, stack, places, dropped, uncounted = self.markup, self.stack, self.places, self.dropped, _UNCOUNTED
         for m in _TOKEN.finditer(markup):
             name = m[3]
             if name is None:
                 continue
             name = name.lower()
+            start, end = m.span()
             if m[2]:
                 if name not in uncounted and (self.end_format if name in _FORMATS else self.end)(name):
-                    self.drop(m.start(), m.end(), "too_deep")
+                    self.drop(start, end, "too_deep")
                 continue
-            start, end = m.span()
             if end - start > LONG_TAG:
                 self.attributes(m)
-            if name in uncounted or (markup[end - 2] == "/" and (open_.get("svg") or open_.get("math"))):
+            if name in uncounted or (markup[end - 2] == "/" and (places["svg"] or places["math"])):
                 continue
             if name in _FORMATS:
                 if self.start_format(name):
                     self.drop(start, end, "too_many_formats")
-                continue
-            open_[name] = open_.get(name, 0) + 1
-            if len(stack) < MAX_DEPTH:
-                stack.append((name, False))
+            elif len(stack) < MAX_DEPTH:
+                if name in _SCOPES:
+                    self.scopes.append(len(stack))
+                places[name].append(len(stack))
+                stack.append(name)
             else:
-                stack.append((name, True))
+                dropped[name] += 1
                 self.drop(start, end, "too_deep")
         return bool(self.cut)
 
@@ -106,17 +113,17 @@ class _Scan:
 
     def end(self, name: str) -> bool:
         """Closes the innermost open `name`; whether its start tag was dropped."""
-        if not self.open.get(name):
-            return False
-        for at in range(len(self.stack) - 1, -1, -1):
-            found, dropped = self.stack[at]
-            if found == name:
-                for closed, _ in self.stack[at:]:
-                    self.open[closed] -= 1
-                del self.stack[at:]
-                return dropped
-            if found in _SCOPES:
-                return False
+        if self.dropped[name]:
+            self.dropped[name] -= 1
+            return True
+        if self.places[name] and (not self.scopes or self.places[name][-1] >= self.scopes[-1]):
+            self.dropped.clear()  # what is inside ends with it
+            place = self.places[name][-1]
+            for closed in self.stack[place:]:
+                self.places[closed].pop()
+            del self.stack[place:]
+            while self.scopes and self.scopes[-1] >= place:
+                self.scopes.pop()
         return False
 
     def start_format(self, name: str) -> bool:
