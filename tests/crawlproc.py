@@ -57,7 +57,7 @@ def settings(web: FakeWeb, server: Server, folder: Path, **changes: Any) -> Path
 
 
 def command(*args: object) -> list[str]:
-    return [sys.executable, "-m", "crawlkit.cli", *map(str, args)]
+    return [sys.executable, "-c", "from crawlkit.cli import main; main()", *map(str, args)]
 
 
 @dataclass

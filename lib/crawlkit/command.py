@@ -40,10 +40,13 @@ def crawl_command(urls: list[str], seeds: str | None, data: Path, rounds: int, s
             with job.crawl.driver_lock(round_):
                 if n == 0 and lines and job.crawl.mark(round_, "generate") is None:
                     injected = job.run("inject", round_, force=True, lines=lines)
-                finished = run_round(job, round_)
+                finished = run_round(job, round_, last=n == rounds - 1)
             if not finished:
                 break
             done.append(round_.id)
+        if done and not finished:  # it ended early: what the last full round left out is made up for
+            for stage in ("rank", "report"):
+                job.run(stage, job.crawl.round(done[-1]))
         emit(summary(job, done, injected, started, now), as_json, summary_text)
 
 
@@ -79,8 +82,11 @@ def next_round(crawl: Crawl, now: float) -> Round:
     return crawl.open_round(now)
 
 
-def run_round(job: Job, round_: Round) -> bool:
-    """All stages of a round that are not done yet, then close it. False if nothing was due (the round leaves no trace but its injected rows)."""
+def run_round(job: Job, round_: Round, last: bool = True) -> bool:
+    """All stages of a round that are not done yet, then close it. False if nothing was due (the round leaves no trace but its injected rows).
+
+    rank and report look at all rounds so far, so in a run of several rounds they wait for the `last`.
+    """
     job.say({"event": "round", "round_id": round_.id})
     planned = job.run("generate", round_)
     if not planned.get("planned"):
@@ -88,6 +94,8 @@ def run_round(job: Job, round_: Round) -> bool:
         job.crawl.close(round_)
         return False
     for stage in ROUND[1:]:
+        if stage in ("rank", "report") and not last:
+            continue
         if stage == "fetch":
             with FetchWatch(job.crawl.objects, round_.id, job.say):
                 job.run(stage, round_)

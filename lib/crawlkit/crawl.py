@@ -96,7 +96,7 @@ class Crawl:
         except ObjectMissing:
             raise CrawlError(f"no round {round_id!r} in {self.data}; known: {', '.join(self.round_ids()) or 'none'}") from None
         except (ValueError, TypeError):
-            raise CrawlError(f"{self.data}/state/rounds/{round_id}/round.json is damaged") from None
+            raise CrawlError(f"{self.data}/state/rounds/{round_id}/round.json is damaged: restore it, or remove that folder to give the round up") from None
 
     def round_ids(self) -> list[str]:
         return sorted({k.split("/")[1] for k in self.objects.list("rounds/") if k.endswith("/round.json")})
@@ -168,7 +168,7 @@ class Crawl:
     def mark(self, round_: Round, stage: str) -> dict[str, Any] | None:
         """What a finished stage reported; None if it has not finished."""
         try:
-            return json.loads(self.objects.get(f"rounds/{round_.id}/{stage}.json")[0])
+            return self._kept(f"rounds/{round_.id}/{stage}.json")
         except ObjectMissing:
             return None
 
@@ -179,7 +179,14 @@ class Crawl:
         """The value pinned under this name: the first caller's."""
         key = f"rounds/{round_.id}/{name}.pin.json"
         self.objects.put_if_absent(key, json.dumps(value).encode())
-        return json.loads(self.objects.get(key)[0])
+        return self._kept(key)
+
+    def _kept(self, key: str) -> Any:
+        """Raises ObjectMissing, CrawlError."""
+        try:
+            return json.loads(self.objects.get(key)[0])
+        except ValueError:
+            raise CrawlError(f"{self.data}/state/{key} is damaged: restore it, or remove it and run the stage again") from None
 
 
 def _below(data: Path, place: str) -> str:

@@ -7,7 +7,6 @@ which changes nothing.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from crawlkit.config import Config
 from crawlkit.crawl import Crawl, CrawlError, Round
 from crawlkit.rules.urls import UrlPolicy
 from crawlkit.spark import build_session
+from crawlkit.tables import ARROW
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,8 +64,12 @@ class Job:
         from crawlkit.tables import TABLES
 
         columns = TABLES[name].columns
-        data = [tuple(_at(r.get(c.name)) if c.type == "timestamp" else r.get(c.name) for c in columns) for r in rows]
-        return self.spark.createDataFrame(data, ", ".join(f"`{c.name}` {c.type}" for c in columns))
+        import pyarrow as pa
+
+        rows, data = list(rows), {}
+        for c in columns:
+            data[c.name] = pa.array([r.get(c.name) for r in rows], ARROW[c.type]) if c.type != "timestamp" else pa.array([None if r.get(c.name) is None else round(r[c.name] * 1e6) for r in rows], pa.int64()).cast(ARROW[c.type])
+        return self.spark.createDataFrame(pa.table(data))
 
     # -- running -------------------------------------------------------------------------------------------------
     def run(self, stage: str, round_: Round, force: bool = False, **options: Any) -> Counts:
@@ -90,10 +94,6 @@ class Job:
         """End the session, if it was made here."""
         if self._given is None and "spark" in self.__dict__:
             self.spark.stop()
-
-
-def _at(v: float | None) -> datetime.datetime | None:
-    return None if v is None else datetime.datetime.fromtimestamp(v, datetime.UTC)
 
 
 def tree_cpu_s() -> float:
@@ -127,14 +127,15 @@ def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: i
     writer = "inject-" + hashlib.sha256("\n".join([mode, source, str(priority_class), *lines]).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     rows, rejects, counts = read_lines(lines, now=round_.now, buckets=job.cfg.frontier.buckets, policy=UrlPolicy.of(job.cfg.urls), priority_class=priority_class, source=source, max_url_bytes=job.cfg.scope.max_url_bytes)
     found = [r | {"updated_no": round_.no, "round_id": round_.id, "writer": writer, "kind": "found", "seq": n, "force": False, "mode": mode} for n, r in enumerate(rows)]
+    frame = job.frame("crawldb_log", found)
     known = 0
-    if rows:
+    if rows and (job.tables.exists("crawldb") or job.tables.exists("crawldb_log")):
         buckets = sorted({r["host_bucket"] for r in rows})
-        frame = job.frame("crawldb_log", found)
         keys = frame.select("url_key")
         old = job.read("crawldb", in_list("host_bucket", buckets)).select("url_key").unionByName(
             live_log(job.read("crawldb_log", in_list("host_bucket", buckets) + f" AND NOT (round_id = {quote(round_.id)} AND writer = {quote(writer)})"), job.read("buckets")).select("url_key"))
         known = keys.join(old.distinct(), "url_key", "left_semi").count()
+    if rows:
         with job.crawl.lock:
             job.tables.replace("crawldb_log", frame, f"round_id = {quote(round_.id)} AND writer = {quote(writer)}")
     if rejects:
@@ -305,11 +306,9 @@ def dedup(job: Job, round_: Round) -> Counts:
 
 def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
     """State rows, the fold into crawldb, hostdb, buckets."""
-    from pyspark.sql import functions as F
-
     from crawlkit.stages import update as u
     from crawlkit.stages.commit import host_states
-    from crawlkit.stages.fold import bucket_summary, live_log, merge_summaries, reduce_rows
+    from crawlkit.stages.fold import bucket_summary, live_log, log_summary, merge_summaries, reduce_rows
 
     clock_now = job.crawl.pin(round_, "update", time.time() if clock_now is None else clock_now)
     planned, captures = job.of_round("fetchlist", round_), job.of_round("captures", round_)
@@ -324,17 +323,25 @@ def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
         low = min((r.no for r in job.crawl.open_rounds() if r.id != round_.id), default=round_.no + 1) - 1
         buckets = job.read("buckets")
         live = live_log(job.read("crawldb_log"), buckets)
-        fold = fold_choice(job, live.groupBy("host_bucket").count().collect())
+        known = {r.host_bucket: r.asDict() for r in buckets.selectExpr(*in_seconds("buckets")).collect()}
+        seen = [r.asDict() for r in log_summary(live).collect()]
+        fold = fold_choice(job, seen)
         if fold:
             mine = in_list("host_bucket", fold)
             job.tables.replace("crawldb", reduce_rows(job.read("crawldb", mine), live.where(mine)), mine)
-            fresh = bucket_summary(job.read("crawldb", mine), low)
-            rest = merge_summaries(buckets.where(f"NOT ({mine})"), live.where(f"NOT ({mine})"))
-            job.tables.replace("buckets", job.tables.conform("buckets", rest).unionByName(job.tables.conform("buckets", fresh)))
+            fresh = {r.host_bucket: r.asDict() for r in bucket_summary(job.read("crawldb", mine), low).collect()}
+            known = merge_summaries(known, fresh, [r for r in seen if r["host_bucket"] not in fresh])
+            job.tables.replace("buckets", job.frame("buckets", known.values()))
     states.unpersist()
-    n = job.read("buckets").agg(F.sum("rows")).first()[0] or 0
-    done = captures.where("is_outcome AND kind = 'page' AND outcome <> 'deferred'").count() if round_.buckets else 0
-    return {"known": int(n), "states": done, "folded_buckets": len(fold)}
+    outcomes = (job.crawl.mark(round_, "commit") or {}).get("outcomes", {})
+    return {"known": sum(r["rows"] for r in known.values()), "not_deferred": sum(n for o, n in outcomes.items() if not o.startswith("deferred")), "folded_buckets": len(fold)}
+
+
+def in_seconds(table: str) -> list[str]:
+    """Select expressions of a table's columns with times as Unix s."""
+    from crawlkit.tables import TABLES
+
+    return [f"cast({c.name} AS double) AS {c.name}" if c.type == "timestamp" else c.name for c in TABLES[table].columns]
 
 
 def fold_choice(job: Job, log_rows: list[Any]) -> list[int]:
@@ -342,12 +349,12 @@ def fold_choice(job: Job, log_rows: list[Any]) -> list[int]:
 
     k = table bytes / (2 x log bytes): about 3 bytes written for each changed byte.
     """
-    rows = sorted(log_rows, key=lambda r: (-r["count"], r.host_bucket))
+    rows = sorted(log_rows, key=lambda r: (-r["log_rows"], r["host_bucket"]))
     if not rows:
         return []
     table, log = job.tables.bytes("crawldb"), job.tables.bytes("crawldb_log")
     k = max(1.0, table / (2.0 * log)) if log and table > SMALL_TABLE_BYTES else 1.0
-    return sorted(r.host_bucket for r in rows[: max(1, round(len(rows) / k))])
+    return sorted(r["host_bucket"] for r in rows[: max(1, round(len(rows) / k))])
 
 
 SMALL_TABLE_BYTES = 64 * 1024 * 1024

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",  # a state reconstruction after each commit
+    "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "false",  # every writer filters by its own predicate; the check plans each write twice
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -34,6 +37,9 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.python.worker.reuse": "true",
 }
+
+# Compiling generated code costs more than it saves on rounds of some thousand rows.
+QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 class SessionError(RuntimeError):
@@ -56,15 +62,14 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
     builder = SparkSession.builder.appName(app)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit chose master, JARs and memory
     if not submitted:
-        if not any(jars.glob("delta-spark*.jar")):
-            raise SessionError(f"the Delta JARs are not in {jars}: run `make setup` (or `python -m crawlkit.jars conf/jars.lock`), or set CRAWLKIT_JARS")
+        check_jars(jars)
         builder = (builder.master(cfg.master).config("spark.driver.memory", cfg.driver_memory)
                    .config("spark.driver.extraClassPath", f"{jars}/*").config("spark.executor.extraClassPath", f"{jars}/*")
                    .config("spark.driver.extraJavaOptions", _java_options(quick)).config("spark.executor.extraJavaOptions", _java_options(quick)))
         if scratch is not None:
             builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for key, value in {**SETTINGS, "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
+    for key, value in {**SETTINGS, **(QUICK if quick else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
         builder = builder.config(key, value)
     try:
         spark = builder.getOrCreate()
@@ -73,6 +78,24 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
     if spark.conf.get("spark.speculation", "false").lower() == "true" or spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
         raise SessionError("spark.speculation is on: a copied fetch task would ask a host twice; set spark.speculation=false")
     return spark
+
+
+# A class that each JAR must hold: tells a cut or foreign file from a good one without reading it whole.
+JARS = {"delta-spark": "io/delta/sql/DeltaSparkSessionExtension.class", "delta-storage": "io/delta/storage/LogStore.class"}
+
+
+def check_jars(folder: Path) -> None:
+    """Raises SessionError if a Delta JAR is missing or damaged."""
+    for name, member in JARS.items():
+        found = list(folder.glob(f"{name}*.jar"))
+        if not found:
+            raise SessionError(f"the Delta JAR {name} is not in {folder}: run `python -m crawlkit.jars conf/jars.lock` (`make setup` does it the first time), or set CRAWLKIT_JARS")
+        for jar in found:
+            try:
+                with zipfile.ZipFile(jar) as z:
+                    z.getinfo(member)
+            except (OSError, zipfile.BadZipFile, KeyError):
+                raise SessionError(f"the Delta JAR {jar} is damaged: run `python -m crawlkit.jars conf/jars.lock` (`make setup` does it the first time)") from None
 
 
 def _java_options(quick: bool) -> str:

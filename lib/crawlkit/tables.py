@@ -9,6 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pyarrow as pa
+
+
+ARROW = {"string": pa.string(), "binary": pa.binary(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "array<string>": pa.list_(pa.string()),
+         "timestamp": pa.timestamp("us", "UTC")}
+
 
 class Column(NamedTuple):
     name: str
@@ -24,6 +30,12 @@ class Table(NamedTuple):
     written_by: str
     read_by: str
     columns: tuple[Column, ...]
+
+    @property
+    def stats(self) -> list[str]:
+        """Columns whose least and greatest value each data file keeps; few, since planning over 30 of them costs seconds a write."""
+        wanted = {"host_bucket", "updated_no", "next_fetch", "round_no", "host", "url", "capture_id", "text_sha256"} - set(self.partition_by)
+        return [c.name for c in self.columns if c.name in wanted][:4] or [c.name for c in self.columns if c.name not in self.partition_by and c.type not in ("binary", "boolean")][:1]
 
     @property
     def column_names(self) -> list[str]:

@@ -6,6 +6,9 @@ changes nothing, and half a fold is harmless.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -61,16 +64,29 @@ def live_log(log: DataFrame, buckets: DataFrame) -> DataFrame:
     return log.join(through, "host_bucket", "left").where(F.col("folded_through").isNull() | (F.col("updated_no") > F.col("folded_through"))).drop("folded_through")
 
 
+def _due_columns(at: Column) -> list[Column]:
+    return [F.min(F.when(F.col("priority_class") == c, at)).cast("double").alias(f"next_due_{c}") for c in range(4)]
+
+
 def bucket_summary(rows: DataFrame, folded_through: int) -> DataFrame:
-    """`buckets` rows of freshly folded crawldb rows."""
-    due = [F.min(F.when(F.col("priority_class") == c, F.col("next_fetch"))).alias(f"next_due_{c}") for c in range(4)]
-    return rows.groupBy("host_bucket").agg(F.count("*").alias("rows"), *due).withColumns({"log_rows": F.lit(0), "folded_through": F.lit(folded_through)})
+    """`buckets` rows (times as Unix s) of freshly folded crawldb rows."""
+    return rows.groupBy("host_bucket").agg(F.count("*").alias("rows"), *_due_columns(F.col("next_fetch"))).withColumns({"log_rows": F.lit(0), "folded_through": F.lit(folded_through)})
 
 
-def merge_summaries(buckets: DataFrame, log: DataFrame) -> DataFrame:
-    """`buckets` rows of buckets that were not folded: the log's sightings make them due and count as log rows."""
-    due = [F.min(F.when((F.col("priority_class") == c), F.coalesce("due_at", "next_fetch"))).alias(f"seen_{c}") for c in range(4)]
-    seen = log.groupBy("host_bucket").agg(F.count("*").alias("seen_rows"), *due)
-    joined = buckets.join(seen, "host_bucket", "full")
-    return joined.select("host_bucket", F.coalesce("rows", F.lit(0)).alias("rows"), *[F.least(f"next_due_{c}", f"seen_{c}").alias(f"next_due_{c}") for c in range(4)],
-                         F.coalesce("seen_rows", F.lit(0)).alias("log_rows"), "folded_through")
+def log_summary(log: DataFrame) -> DataFrame:
+    """Live log rows of each bucket and when they make it due (Unix s)."""
+    return log.groupBy("host_bucket").agg(F.count("*").alias("log_rows"), *_due_columns(F.coalesce("due_at", "next_fetch")))
+
+
+def merge_summaries(known: Mapping[int, Mapping[str, Any]], folded: Mapping[int, Mapping[str, Any]], waiting: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
+    """`buckets` rows by bucket: those folded anew, and those whose log rows wait, made due by them.
+
+    A waiting bucket keeps the earlier of the times, so it may be looked at in vain, never too late.
+    """
+    out = {b: dict(r) for b, r in known.items()} | {b: dict(r) for b, r in folded.items()}
+    for r in waiting:
+        row = out.setdefault(r["host_bucket"], {"host_bucket": r["host_bucket"], "rows": 0, "folded_through": None})
+        row["log_rows"] = r["log_rows"]
+        for name in ("next_due_0", "next_due_1", "next_due_2", "next_due_3"):
+            row[name] = min((t for t in (row.get(name), r[name]) if t is not None), default=None)
+    return out

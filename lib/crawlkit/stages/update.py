@@ -14,7 +14,7 @@ from crawlkit.outcomes import Outcome
 from crawlkit.rules import breaker, politeness
 from crawlkit.rules.lifecycle import next_row
 from crawlkit.rules.schedule import host_class
-from crawlkit.tables import TABLES
+from crawlkit.tables import ARROW, TABLES
 
 ROW = TABLES["crawldb"].columns
 _SEEN = ("outcome", "reason", "detail", "status", "record_type", "own_digest", "truncated", "etag", "last_modified", "content_type", "content_length", "capture_id",
@@ -51,11 +51,8 @@ def state_rows(fetchlist: DataFrame, captures: DataFrame, pages: DataFrame, stat
         "round_id": F.lit(round_id), "writer": F.lit("update"), "kind": F.lit("state"), "seq": F.lit(0).cast("bigint"), "force": F.lit(False)})
 
 
-_ARROW = {"string": pa.string(), "binary": pa.binary(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "array<string>": pa.list_(pa.string())}
-
-
 def _arrow(types: dict[str, str]) -> pa.Schema:
-    return pa.schema([(n, _ARROW[t]) for n, t in types.items()])
+    return pa.schema([(n, ARROW[t]) for n, t in types.items()])
 
 
 def host_rows(hostdb: DataFrame, planned: DataFrame, captures: DataFrame, states: DataFrame, round_no: int, now: float, clock_now: float, cfg: Config) -> DataFrame:

@@ -1,0 +1,280 @@
+"""Bad input gives one clear message and exit code 2, never a traceback, and leaves the tables as they were."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import typer
+
+from crawlkit.cli import guarded
+from crawlkit.config import ConfigError, parse_config
+from crawlkit.crawl import Crawl, CrawlError
+from crawlkit.job import Job
+from tests.crawlproc import Done, everything, run
+
+SEED = "http://site.example/\n"
+
+
+def refused(done: Done, *words: str, code: int = 2) -> None:
+    """One message on standard error that has the words; no traceback, nothing on standard output."""
+    lines = [line for line in done.err.splitlines() if line.startswith("crawlkit: ")]
+    assert done.code == code, done.err
+    assert len(lines) == 1, done.err
+    for word in words:
+        assert word in done.err, done.err
+    assert "Traceback" not in done.err and "Traceback" not in done.out and done.out == ""
+    assert len(done.err.splitlines()) <= 12, done.err
+
+
+# -- no JVM is started for these -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("content, words", [
+    (None, ("seeds.txt", "one URL a line")),
+    ("folder", ("seeds.txt", "one URL a line")),
+    (b"\x1f\x8b\x08\x00rest", ("seeds.txt", "not a UTF-8 text file")),
+    (b"\xff\xfeh\x00", ("seeds.txt", "not a UTF-8 text file")),
+])
+def test_seed_file(tmp_path, content, words):
+    path = tmp_path / "seeds.txt"
+    if content == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    refused(run("crawl", "--seeds", path, "--data", tmp_path / "d"), *words)
+    refused(run("inject", "--seeds", path, "--data", tmp_path / "d"), *words)
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("content, words", [
+    (None, ("cannot be read",)),
+    (b"fetch: [1, 2", ("bad.yaml:", "not plain YAML")),
+    (b"- a\n- b\n", ("bad.yaml:1", "mapping")),
+    (b"fetch:\n  slotz: 3\n", ("bad.yaml:2", "unknown key fetch.slotz", "did you mean fetch.slots")),
+    (b"fetch:\n  slots: many\n", ("bad.yaml:2", "fetch.slots")),
+    (b"frontier:\n  buckets: 3\n", ("frontier.buckets",)),
+    (b"\xff\xfe\x00", ("not UTF-8",)),
+    (b"a: !!python/object/apply:os.system ['true']\n", ("bad.yaml:1", "not plain YAML")),
+])
+def test_configuration_file(tmp_path, content, words):
+    path = tmp_path / "bad.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    refused(run("crawl", "http://localhost/", "--data", tmp_path / "d", "--config", path), *words)
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("args, words", [
+    (("round", "--set", "fetch.slots"), ("--set fetch.slots", "section.key=value")),
+    (("round", "--set", "fetch.slots=0"), ("fetch.slots",)),
+    (("round", "--set", "lease.ttl_s=5"), ("lease.ttl_s",)),
+    (("generate", "--now", "yesterday"), ("--now", "2026-01-31T12:00:00Z")),
+    (("inject",), ("--seeds FILE",)),
+    (("inject", "--seeds", "-", "--priority", "highest"), ("--priority",)),
+    (("inject", "--seeds", "-", "--mode", "replace"), ("keep, update or overwrite",)),
+    (("fetch",), ("no round is open", "crawlkit generate")),
+    (("fetch", "--round-id", "r000009"), ("no round 'r000009'",)),
+    (("generate", "--round-id", "../x"), ("round id",)),
+    (("crawl", "http://site.example/"), ("agent.info_url", "placeholder")),
+])
+def test_arguments(tmp_path, args, words):
+    refused(run(*args, "--data", tmp_path / "d", stdin=SEED), *words)
+
+
+def test_the_folder_is_a_file(tmp_path):
+    path = tmp_path / "d"
+    path.write_text("x")
+    for args in (("crawl", "http://localhost/"), ("round",), ("fetch",), ("status",), ("maintain",)):
+        refused(run(*args, "--data", path), str(path))
+    refused(run("crawl", "http://localhost/", "--data", path / "below"), str(path))
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc as a place where nothing can be made")
+def test_the_folder_cannot_be_written(tmp_path):
+    refused(run("crawl", "http://localhost/", "--data", "/proc/crawl"), "/proc/crawl")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{\"open\": 3}", "\x00"])
+def test_damaged_state(tmp_path, text):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "crawl.json").write_text(text)
+    crawl = Crawl(tmp_path, parse_config(""))
+    with pytest.raises(CrawlError, match=r"crawl\.json is damaged: "):
+        crawl.check()
+    if text == "{":
+        refused(run("round", "--data", tmp_path), "crawl.json is damaged")
+
+
+def test_damaged_round_and_marks(tmp_path):
+    crawl = Crawl(tmp_path, parse_config(""))
+    round_ = crawl.open_round(0.0)
+    for name in ("fetch.json", "commit.pin.json"):
+        for text in ("", "{", "\x00"):
+            (tmp_path / "state" / "rounds" / round_.id / name).write_text(text)
+            with pytest.raises(CrawlError, match=name.replace(".", r"\.") + " is damaged: "):
+                crawl.mark(round_, "fetch") if name == "fetch.json" else crawl.pin(round_, "commit", [])
+    for text in ("", "{", "[]", "{}"):
+        (tmp_path / "state" / "rounds" / round_.id / "round.json").write_text(text)
+        with pytest.raises(CrawlError, match=r"round\.json is damaged: "):
+            crawl.round(round_.id)
+    refused(run("fetch", "--round-id", round_.id, "--data", tmp_path), "round.json is damaged")
+
+
+def test_another_bucket_count(tmp_path):
+    Crawl(tmp_path, parse_config("")).open_round(0.0)
+    refused(run("round", "--data", tmp_path, "--set", "frontier.buckets=16"), "frontier.buckets", "8")
+
+
+def seeds(folder: Path) -> Path:
+    path = folder / "seeds.txt"
+    path.write_text("http://localhost/\n")
+    return path
+
+
+def java_that(folder: Path, script: str) -> dict[str, str]:
+    home = folder / "jre"
+    (home / "bin").mkdir(parents=True)
+    java = home / "bin" / "java"
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    return {"JAVA_HOME": str(home)}
+
+
+def test_no_java(tmp_path):
+    done = run("inject", "--seeds", seeds(tmp_path), "--data", tmp_path / "d", env={"JAVA_HOME": str(tmp_path), "PATH": str(Path(sys.executable).parent)})
+    refused(done, "Java", "install a Java 17 runtime")
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo 'Error: LinkageError: class file version 61.0, this runtime knows up to 52.0' >&2; exit 1"])
+def test_java_that_does_not_work(tmp_path, script):
+    done = run("inject", "--seeds", seeds(tmp_path), "--data", tmp_path / "d", env=java_that(tmp_path, script))
+    refused(done, "Spark did not start", "Java 17")
+
+
+def test_no_jars(tmp_path):
+    (tmp_path / "jars").mkdir()
+    done = run("inject", "--seeds", seeds(tmp_path), "--data", tmp_path / "d", env={"CRAWLKIT_JARS": str(tmp_path / "jars")})
+    refused(done, "Delta JARs", "make setup")
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "text", "other", "one missing"])
+def test_broken_jar(tmp_path, damage):
+    from crawlkit.jars import jar_folder
+
+    folder = tmp_path / "jars"
+    shutil.copytree(jar_folder(), folder)
+    jar = next(folder.glob("delta-spark*.jar"))
+    if damage == "cut":
+        os.truncate(jar, jar.stat().st_size // 2)
+    elif damage == "other":
+        with zipfile.ZipFile(jar, "w") as z:
+            z.writestr("hello.txt", "not Delta")
+    elif damage == "one missing":
+        next(folder.glob("delta-storage*.jar")).unlink()
+    else:
+        jar.write_bytes(b"" if damage == "empty" else b"<html>404 not found</html>")
+    done = run("inject", "--seeds", seeds(tmp_path), "--data", tmp_path / "d", env={"CRAWLKIT_JARS": str(folder)})
+    refused(done, "JAR", "make setup")
+
+
+# -- damaged tables: in this process, through the same guard -------------------------------------------------------
+@pytest.fixture(scope="module")
+def finished(spark, tmp_path_factory):
+    """A folder with one finished small round: nothing listens on the seeds' port, so it is quick."""
+    folder = tmp_path_factory.mktemp("bad") / "d"
+    job = Job(Crawl(folder, config()), quick=True, spark=spark)
+    round_ = job.crawl.open_round(0.0)
+    job.run("inject", round_, lines=["http://localhost:9/", "http://localhost:9/a"])
+    job.run("generate", round_)
+    return folder
+
+
+def config():
+    return parse_config("fetch: {ports: [9], allow_private: [127.0.0.0/8], timeout_s: 2, connect_timeout_s: 1}\nlease: {ttl_s: 8, renew_s: 1, margin_s: 1}\n")
+
+
+def said(capsys, work) -> Done:
+    """What the command line would print and return."""
+    capsys.readouterr()
+    code = 0
+    try:
+        guarded(work)
+    except typer.Exit as e:
+        code = e.exit_code
+    out = capsys.readouterr()
+    return Done(code, out.out, "\n".join(line for line in out.err.splitlines() if line.startswith(("crawlkit", "Traceback"))))
+
+
+def damage_log(table: Path) -> None:
+    for path in (table / "_delta_log").glob("*.json"):
+        path.write_bytes(b"\x00\xffgarbage")
+
+
+def damage_empty_log(table: Path) -> None:
+    shutil.rmtree(table / "_delta_log")
+    (table / "_delta_log").mkdir()
+
+
+def damage_lost_files(table: Path) -> None:
+    for path in table.rglob("*.parquet"):
+        path.unlink()
+
+
+def damage_cut_files(table: Path) -> None:
+    for path in table.rglob("*.parquet"):
+        os.truncate(path, path.stat().st_size // 2)
+
+
+def damage_is_a_file(table: Path) -> None:
+    shutil.rmtree(table)
+    table.write_text("x")
+
+
+def damage_other_schema(table: Path) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    shutil.rmtree(table)
+    write_deltalake(str(table), pa.table({"x": [1, 2]}))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("damage", [damage_log, damage_empty_log, damage_lost_files, damage_cut_files, damage_is_a_file, damage_other_schema])
+def test_damaged_table(spark, finished, tmp_path, capsys, damage):
+    data = tmp_path / "d"
+    shutil.copytree(finished, data)
+    damage(data / "tables" / "fetchlist")
+    job = Job(Crawl(data, config()), quick=True, spark=spark)
+    before = {p: p.stat().st_mtime_ns for p in (data / "tables").rglob("*") if p.is_file() and not p.name.endswith(".crc")}
+    for stage in ("fetch", "commit"):
+        done = said(capsys, lambda stage=stage: job.run(stage, job.crawl.open_rounds()[0]))
+        refused(done, "fetchlist", "restore")
+    assert {p: p.stat().st_mtime_ns for p in (data / "tables").rglob("*") if p.is_file() and not p.name.endswith(".crc")} == before
+
+
+@pytest.mark.spark
+def test_tables_is_a_file(spark, tmp_path, capsys):
+    (tmp_path / "tables").write_text("x")
+    job = Job(Crawl(tmp_path, config()), quick=True, spark=spark)
+    done = said(capsys, lambda: job.run("inject", job.crawl.open_round(0.0), lines=["http://localhost:9/"]))
+    refused(done, "tables")
+    assert (tmp_path / "tables").read_text() == "x"
+
+
+@pytest.mark.spark
+def test_a_warc_file_that_is_gone_or_damaged_is_named(spark, finished, tmp_path, capsys):
+    pytest.importorskip("crawlkit.adapters.warc_store")
+    data = tmp_path / "d"
+    shutil.copytree(finished, data)
+    job = Job(Crawl(data, config()), quick=True, spark=spark)
+    round_ = job.crawl.open_rounds()[0]
+    job.run("fetch", round_)
+    part = next(p for p in (data / "state" / "parts").rglob("*") if p.is_file() and p.name != "begun.json")
+    part.write_bytes(b"\x00garbage")
+    refused(said(capsys, lambda: job.run("commit", round_)), part.name)
+    assert not (data / "tables" / "captures").exists() or everything(data)["captures"].total() == 0
