@@ -22,10 +22,10 @@ crawl: setup
 	$(BIN)/crawlkit crawl --sample data/samples/site --rounds 3 --data $(DATA)
 
 test: setup
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow or ci"
 
 test-slow: setup
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not ci"
 
 bench: setup
 	$(BIN)/python -m bench

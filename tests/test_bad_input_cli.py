@@ -159,7 +159,7 @@ def test_java_that_does_not_work(tmp_path, script):
 def test_no_jars(tmp_path):
     (tmp_path / "jars").mkdir()
     done = run("inject", "--seeds", seeds(tmp_path), "--data", tmp_path / "d", env={"CRAWLKIT_JARS": str(tmp_path / "jars")})
-    refused(done, "Delta JARs", "make setup")
+    refused(done, "JAR", "make setup")
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "text", "other", "one missing"])
@@ -257,24 +257,26 @@ def test_damaged_table(spark, finished, tmp_path, capsys, damage):
     assert {p: p.stat().st_mtime_ns for p in (data / "tables").rglob("*") if p.is_file() and not p.name.endswith(".crc")} == before
 
 
-@pytest.mark.spark
-def test_tables_is_a_file(spark, tmp_path, capsys):
+def test_tables_is_a_file(tmp_path, capsys):
     (tmp_path / "tables").write_text("x")
-    job = Job(Crawl(tmp_path, config()), quick=True, spark=spark)
-    done = said(capsys, lambda: job.run("inject", job.crawl.open_round(0.0), lines=["http://localhost:9/"]))
-    refused(done, "tables")
+    job = Job(Crawl(tmp_path, config()), quick=True)
+    refused(said(capsys, job.crawl.check), f"{tmp_path}/tables is not a folder")
+    refused(run("round", "--data", tmp_path), f"{tmp_path}/tables is not a folder")
     assert (tmp_path / "tables").read_text() == "x"
 
 
 @pytest.mark.spark
-def test_a_warc_file_that_is_gone_or_damaged_is_named(spark, finished, tmp_path, capsys):
-    pytest.importorskip("crawlkit.adapters.warc_store")
+def test_a_damaged_part_is_named_and_the_table_can_be_written_afterwards(spark, finished, tmp_path, capsys):
     data = tmp_path / "d"
     shutil.copytree(finished, data)
     job = Job(Crawl(data, config()), quick=True, spark=spark)
     round_ = job.crawl.open_rounds()[0]
     job.run("fetch", round_)
     part = next(p for p in (data / "state" / "parts").rglob("*") if p.is_file() and p.name != "begun.json")
+    good = part.read_bytes()
     part.write_bytes(b"\x00garbage")
-    refused(said(capsys, lambda: job.run("commit", round_)), part.name)
-    assert not (data / "tables" / "captures").exists() or everything(data)["captures"].total() == 0
+    refused(said(capsys, lambda: job.run("commit", round_)), part.name, "restore")
+    assert everything(data)["captures"].total() == 0
+    part.write_bytes(good)
+    assert job.run("commit", round_)["rows_out"] == 3
+    assert everything(data)["captures"].total() == 3

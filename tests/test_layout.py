@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lib" / "crawlkit"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 IMPURE = {"time", "random", "socket", "logging", "requests", "urllib3", "asyncio", "threading", "subprocess", "pyspark", "delta", "secrets"}
-SHARED = {"outcomes", "records", "config", "tables"}
+SHARED = {"outcomes", "records", "config", "tables", "__version__"}
 
 
 def imports(path: Path) -> list[str]:

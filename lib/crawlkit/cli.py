@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import errno
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -85,9 +86,12 @@ def guarded(run: Callable[[], Any]) -> Any:
         text = str(e)
         for mark, code, message in (("No space left on device", 1, "no space left on the disk: free some and run the same command again"),
                                     ("LeaseHeld", 3, "a fetch slot is held by another process; wait for it or end it"),
+                                    ("PartDamaged: ", 2, f"{_line_with(text, 'PartDamaged: ').partition('PartDamaged: ')[2]}: the round's state is damaged: restore that file from a copy"),
                                     ("placeholder", 2, _line_with(text, "placeholder"))):
             if mark in text:
                 raise fail(message, code) from None
+        if place := _damaged_file(text):
+            raise fail(f"{place} is damaged or gone: restore the table's folder from a copy", 2) from None
         if type(e).__module__.startswith(("pyspark", "py4j", "delta")):
             raise fail(f"Spark failed: {_first_cause(text)}; run the same command again, or see the log above", 1) from None
         raise
@@ -97,10 +101,19 @@ def _line_with(text: str, word: str) -> str:
     return next((line.strip()[-500:] for line in text.splitlines() if word in line), text[:300])
 
 
+def _damaged_file(text: str) -> str | None:
+    """The table file that Spark could not read, if that is what an error says."""
+    if not any(mark in text for mark in ("FAILED_READ_FILE", "FileNotFoundException", "ChecksumException", "is not a Parquet file", "DELTA_TRUNCATED", "DELTA_STATE_RECOVER")):
+        return None
+    found = re.search(r"(?:file:)?(/[^\s:,]{1,1000}(?:\.parquet|/_delta_log)[^\s:,]{0,200})", text)
+    return found[1].rstrip(".") if found else None
+
+
 def _first_cause(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """The innermost error that a long text of Spark's names, without stack lines and plans."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "+-", ":-", "..."))]
     causes = [line for line in lines if "Error" in line or "Exception" in line]
-    return (causes or lines or ["unknown"])[-1][:400]
+    return (causes or lines[:1] or ["unknown"])[-1].removeprefix("Caused by: ")[:400]
 
 
 def open_job(data: Path, config: Path | None, sets: list[str] | None, as_json: bool, cfg: Config | None = None, quick: bool = True) -> Any:

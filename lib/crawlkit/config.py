@@ -217,6 +217,7 @@ class Dedup(Section):
 
 
 class Parse(Section):
+    low_quality: float = _f(0.3, "Hosts of a lower quality (host_ranks) are low-quality hosts.", ge=0, le=1)
     outlinks_low_quality: int = _f(200, "Outlinks kept of a page of a low-quality host.", ge=0)
     outlinks: int = _f(5000, "Outlinks kept of any page.", ge=0)
     page_timeout_s: float = _f(20.0, "A page that takes longer to parse is a reject.", gt=0)
@@ -234,7 +235,6 @@ class Schedule(Section):
 
 
 class Maintain(Section):
-    dead_days: float = _f(30.0, "Dead URLs leave the active set after this many days (their keys stay known).", ge=0)
     vacuum_hours: float = _f(168.0, "Table files no longer referenced are removed after this many hours.", ge=0)
     orphan_hours: float = _f(24.0, "WARC files that no capture names are removed after this many hours.", ge=0)
 

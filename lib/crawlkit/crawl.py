@@ -74,7 +74,20 @@ class Crawl:
 
     def check(self) -> None:
         """Raises CrawlError if the folder is not usable with this configuration."""
+        for place in (self.data, self.objects.root, Path(self.tables_root), self.warc.root):
+            if place.exists() and not place.is_dir():
+                raise CrawlError(f"{place} is not a folder: move it away, or give another --data")
         self._read()
+
+    def known_tables(self) -> list[str]:
+        """Tables that have been written: they must be there. Raises CrawlError."""
+        try:
+            return self._kept("tables.json")
+        except ObjectMissing:
+            return []
+
+    def set_known_tables(self, names: list[str]) -> None:
+        self.objects.put("tables.json", json.dumps(sorted(names)).encode())
 
     def set_buckets(self, buckets: int) -> None:
         """Record a new bucket count (after `rebucket` has rewritten the tables)."""

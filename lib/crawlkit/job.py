@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawlkit.adapters.delta import Tables, in_list, quote
+from crawlkit.adapters.delta import TableError, Tables, in_list, quote
 from crawlkit.adapters.parts import part_keys, read_part
 from crawlkit.config import Config
 from crawlkit.crawl import Crawl, CrawlError, Round
@@ -50,7 +50,21 @@ class Job:
 
     @cached_property
     def tables(self) -> Tables:
-        return Tables(self.spark, self.crawl.tables_root, self.crawl.lock.check)
+        """Raises TableError if a table that once was written is gone."""
+        tables = Tables(self.spark, self.crawl.tables_root, self.crawl.lock.check)
+        for name in self.crawl.known_tables():
+            if not tables.exists(name):
+                raise TableError(f"table {name} is missing: {tables.path(name)} was written before and is gone; restore the folder from a copy")
+        return tables
+
+    def _keep_known(self) -> None:
+        """Remember which tables have been written, so that a lost one is not taken for an empty one."""
+        from crawlkit.tables import TABLES
+
+        known = set(self.crawl.known_tables())
+        new = [name for name in TABLES if name not in known and self.tables.exists(name)]
+        if new:
+            self.crawl.set_known_tables([*known, *new])
 
     def read(self, name: str, where: str | None = None) -> "DataFrame":
         df = self.tables.read(name)
@@ -82,6 +96,7 @@ class Job:
         started, cpu = time.time(), tree_cpu_s()
         self.say({"event": "stage", "stage": stage, "round_id": round_.id})
         counts = STAGES[stage](self, round_, **options)
+        self._keep_known()
         rejected = sum(counts.get("rejected", {}).values())
         if "rows_in" in counts and counts["rows_in"] != counts["rows_out"] + rejected:
             raise StageError(f"{stage} of round {round_.id} does not add up: {counts['rows_in']} rows in, {counts['rows_out']} out, {rejected} rejected")
@@ -263,7 +278,7 @@ def parse(job: Job, round_: Round) -> Counts:
     from crawlkit.adapters.warc_store import RecordReader
     from crawlkit.stages import parse as p
 
-    items = p.to_parse(job.of_round("captures", round_), job.of_round("fetchlist", round_))
+    items = p.to_parse(job.of_round("captures", round_), job.of_round("fetchlist", round_), job.read("host_ranks"))
     tasks = job.spark.sparkContext.defaultParallelism
     rows = p.parsed(items, RecordReader(job.crawl.warc), job.cfg, round_.now, tasks).persist()
     where = f"round_id = {quote(round_.id)}"

@@ -21,7 +21,7 @@ The model that `expected` follows:
   delay if that is longer; 5xx, resets and stalls before the end of the header `retrying`, due after the k-th of
   `retry_delays_s`, `given_up_state` at the failure after the last; what is no HTTP `malformed_state`;
   a path that robots.txt forbids `robots_skipped`; all of a host whose robots.txt is 5xx or 429 `unreadable_state`,
-  of a host that cannot be reached `unreachable_state` (neither is ever requested); image/png `binary_state`.
+  of a host that cannot be reached `unreachable_state` (neither is ever requested), of a name that does not exist `retrying`; image/png `binary_state`.
 - A page is due again after its interval: `interval_s` at first, then x `changed_factor` or x `unchanged_factor`, within
   floor and ceiling. Changed: another text, or another body on a noindex page. A page with validators whose body is
   the same answers 304. Redirected and skipped URLs are due again after `interval_s`; dead and refused ones never.

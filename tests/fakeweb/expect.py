@@ -40,7 +40,7 @@ class Policy:
     changed_factor: float = 0.5
     unchanged_factor: float = 1.5
     unreadable_state: str = "queued"  # robots 5xx or 429
-    unreachable_state: str = "queued"  # refused connections, names that do not resolve: robots.txt cannot be had
+    unreachable_state: str = "queued"  # refused connections: robots.txt cannot be had
     forbidden_state: str = "retrying"  # 403, until it is tried again
     given_up_state: str = "retrying"  # after the last retry; due again after the interval (None if the state is dead)
     malformed_state: str = "dead"  # an answer that is no HTTP
@@ -127,7 +127,9 @@ class _Walk:
         day = int((now - EPOCH) // DAY_S)
         for row in [r for r in self.rows.values() if r.next_fetch is not None and r.next_fetch <= now]:
             host = self.web.hosts.get(row.url.split("/")[2])
-            if host is None or not host.listening:
+            if host is None:  # the name does not exist: that is known at once, and tried again like any failure
+                self._fail(row, 0, now)
+            elif not host.listening:
                 row.state = self.policy.unreachable_state
             elif not host.robots.readable:
                 row.state = self.policy.unreadable_state
@@ -173,7 +175,7 @@ class _Walk:
         elif page is not None and page.fault == "garbage":
             row.state, row.next_fetch = policy.malformed_state, None
         elif status is None or status >= 500 or status == 408:
-            self._fail(row, page, now)
+            self._fail(row, page.retry_after_s or 0, now)
         else:
             row.state, row.next_fetch = "dead", None
         return status
@@ -184,14 +186,14 @@ class _Walk:
     def _again(self, now: float) -> float | None:
         return now + self._initial() if self.policy.revisit else None
 
-    def _fail(self, row: Row, page: Page, now: float) -> None:
+    def _fail(self, row: Row, retry_after_s: float, now: float) -> None:
         policy = self.policy
         row.failures += 1
         if row.failures > len(policy.retry_delays_s):
             row.state = policy.given_up_state
             row.next_fetch = None if row.state == "dead" else self._again(now)
         else:
-            wait = max(policy.retry_delays_s[row.failures - 1], page.retry_after_s or 0)
+            wait = max(policy.retry_delays_s[row.failures - 1], retry_after_s)
             row.state, row.next_fetch = "retrying", now + wait
 
     def _store(self, row: Row, page: Page, number: int, now: float, day: int) -> int:

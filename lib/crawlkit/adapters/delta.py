@@ -31,7 +31,8 @@ class Tables:
 
     def exists(self, name: str) -> bool:
         if "://" not in self.root:  # a look at the folder is some hundred times cheaper than Spark's
-            return Path(self.path(name), "_delta_log").is_dir()
+            log = Path(self.path(name), "_delta_log")  # a first write that died leaves it empty
+            return next(log.glob("[0-9]*.json"), None) is not None or next(log.glob("[0-9]*.parquet"), None) is not None
         from delta.tables import DeltaTable
 
         return DeltaTable.isDeltaTable(self.spark, self.path(name))
@@ -42,7 +43,10 @@ class Tables:
             nulls = ", ".join(f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns)
             return self.spark.sql(f"SELECT {nulls} WHERE false")  # a local relation: no task is started for it
         try:
-            return self.spark.read.format("delta").load(self.path(name))
+            df = self.spark.read.format("delta").load(self.path(name))
+            if lacks := [c for c in TABLES[name].column_names if c not in df.columns]:
+                raise TableError(f"it has no column {', '.join(lacks)}")
+            return df
         except Exception as e:
             raise TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore the folder or remove it and run `crawlkit rebuild`") from None
 

@@ -25,7 +25,7 @@ BATCH = 64
 ReadRecord = Callable[[str, int, int], tuple[list[tuple[str, str]], bytes]]  # (file, offset, length) -> (headers, payload)
 
 
-def to_parse(captures: DataFrame, fetchlist: DataFrame) -> DataFrame:
+def to_parse(captures: DataFrame, fetchlist: DataFrame, host_ranks: DataFrame) -> DataFrame:
     """The round's captures with something to read, each with where its payload stands and its frontier row's place.
 
     A revisit of another URL's copy is read from that copy; a revisit of the URL's own copy is unchanged and not read again.
@@ -35,8 +35,9 @@ def to_parse(captures: DataFrame, fetchlist: DataFrame) -> DataFrame:
     at = done.join(F.broadcast(copies), "revisit_of", "left")
     row = fetchlist.where("kind = 'page'").select("url_key", "depth", "redirects", "domain")
     own = F.col("record_type") == "response"
+    at = at.join(F.broadcast(host_ranks.select("host", "quality")), "host", "left").withColumn("quality", F.coalesce("quality", F.lit(0.5)))
     return (at.join(row, "url_key").where(own | F.col("c_file").isNotNull()).select(
-        "capture_id", "url_key", "url", "host", "domain", "depth", "redirects", "outcome", "content_type", "truncated", "redirect_to",
+        "capture_id", "url_key", "url", "host", "domain", "depth", "redirects", "outcome", "content_type", "truncated", "redirect_to", "quality",
         F.when(own, F.col("warc_filename")).otherwise(F.col("c_file")).alias("file"),
         F.when(own, F.col("warc_record_offset")).otherwise(F.col("c_offset")).alias("offset"),
         F.when(own, F.col("warc_record_length")).otherwise(F.col("c_length")).alias("length")))

@@ -22,7 +22,7 @@ MAX_DECODED_BYTES = 32 * 1024 * 1024
 CRAWLED_KINDS = frozenset({"a", "area", "frame", "iframe", "canonical", "alternate", "mobile", "amphtml", "next", "prev", "refresh", "redirect"})
 MAX_CELL_CHARS = 2000
 
-ITEM_SCHEMA = ("capture_id string", "url_key binary", "url string", "host string", "domain string", "depth int", "redirects int", "outcome string", "content_type string", "truncated string", "redirect_to string", "file string", "offset bigint", "length bigint")
+ITEM_SCHEMA = ("capture_id string", "url_key binary", "url string", "host string", "domain string", "depth int", "redirects int", "outcome string", "content_type string", "truncated string", "redirect_to string", "quality double", "file string", "offset bigint", "length bigint")
 _PAGE = ", ".join(f"{c.name}: {c.type}" for c in TABLES["pages"].columns if c.name not in ("capture_id", "round_id"))
 _LINK = ", ".join(f"{c.name}: {c.type}" for c in TABLES["links"].columns if c.name not in ("capture_id", "round_id"))
 _FOUND = "url_key: binary, url: string, host: string, domain: string, host_bucket: int, source: string, depth: int, redirects: int, parent_key: binary"
@@ -87,6 +87,7 @@ def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, 
     """Links with their keys, and a found row for each distinct one that may be crawled."""
     _, scope, _ = _compiled(cfg)
     seen: set[str] = set()
+    cap = cfg.parse.outlinks_low_quality if row["quality"] < cfg.parse.low_quality else cfg.parse.outlinks
     for n, (kind, url, anchor, rel, refused) in enumerate(links):
         depth = row["depth"] + (kind != "redirect")
         key = None
@@ -95,7 +96,7 @@ def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, 
             key, host = url_key(url), host_of(url)
         if refused is None:
             refused = _refusal(kind, url, depth, row, scope, year, cfg)
-        if refused is None and len(seen) >= cfg.parse.outlinks and url not in seen:
+        if refused is None and len(seen) >= cap and url not in seen:
             refused = Reason.OUTLINK_CAP
         out["links"].append({"n": n, "from_key": row["url_key"], "from_url": row["url"], "to_key": key, "to_url": url[:MAX_CELL_CHARS], "to_host": host, "anchor": anchor[:MAX_CELL_CHARS], "rel": rel[:MAX_CELL_CHARS],
                              "kind": kind, "refused": None if refused is None else str(refused)})

@@ -1,0 +1,338 @@
+"""Killed, frozen, doubled and repeated: the tables end as those of a crawl that nothing happened to (REQUIREMENTS N1, N2).
+
+One round over a web of 15 hosts: all its pages are seeds, so every feature is met. The crawler runs as a process of its
+own (`crawlkit round`); the web's server outlives it, and its log is judged over all attempts together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlkit.command import run_round
+from crawlkit.config import load_config
+from crawlkit.crawl import Crawl
+from crawlkit.job import ROUND, Job
+from tests.crawlproc import Done, command, differences, environment, everything, facts, run, settings, steady_web
+from tests.fakeweb import EPOCH, Delays, Server, counts, judge, load_log
+
+pytestmark = pytest.mark.spark
+ROUND_ID = "r000001"
+WEB = steady_web()
+
+
+class World:
+    """A folder with the seeds injected, its web and its configuration."""
+
+    def __init__(self, folder: Path, seeded: Path | None, **changes: object) -> None:
+        self.folder, self.data = folder, folder / "crawl"
+        if seeded is not None:
+            shutil.copytree(seeded, self.data)
+        self.server = Server(WEB, folder / "web.jsonl")
+        self.config = settings(WEB, self.server, folder, **{"scope.max_depth": 0, **changes})
+        self.started: list[subprocess.Popen[str]] = []
+
+    def job(self, spark) -> Job:
+        return Job(Crawl(self.data, load_config(self.config)), quick=True, spark=spark)
+
+    def start(self, *args: object) -> subprocess.Popen[str]:
+        """`crawlkit round` in a session of its own, so that all its processes are known."""
+        self.started.append(subprocess.Popen(command(*(args or ("round", "--round-id", ROUND_ID)), "--data", self.data, "--config", self.config, "--now", f"{EPOCH:.0f}", "--json"),
+                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True))
+        return self.started[-1]
+
+    def again(self) -> Done:
+        return run("round", "--round-id", ROUND_ID, "--data", self.data, "--config", self.config, "--now", f"{EPOCH:.0f}", "--json")
+
+    def log(self) -> list:
+        time.sleep(0.3)
+        return load_log(self.folder / "web.jsonl")
+
+    def is_sound(self, spark, unkilled: dict) -> None:
+        """The tables are the unkilled crawl's; the server saw no rudeness; nothing planned lacks its one outcome."""
+        assert differences(unkilled, facts(self.data)) == []
+        crawl = self.job(spark).crawl
+        assert crawl.round(ROUND_ID).state == "closed" and crawl.claims() == {}
+        p = crawl.cfg.politeness
+        found = judge(self.log(), WEB, Delays(host_s=p.delay_s, domain_s=p.domain_delay_s))
+        assert found.total == 0, str(found)
+
+    def __enter__(self) -> World:
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for process in self.started:
+            for pid in processes(process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+        self.server.__exit__(*exc)
+
+
+def processes(session: int, word: str = "") -> list[int]:
+    """Living processes of a session whose command line has the word, parents first."""
+    out = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            if int(fields[3]) == session and fields[0] != "Z" and word in (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"):
+                out.append(int(entry.name))
+    return sorted(out)
+
+
+def workers(session: int) -> list[int]:
+    """Python workers: those that the daemons forked."""
+    daemons = processes(session, "pyspark.daemon")
+    return [pid for pid in daemons if int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]) in daemons]
+
+
+def wait_for(what: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 240.0) -> bool:
+    """Wait until something is so; False if the process ended before."""
+    give_up = time.monotonic() + seconds
+    while not what():
+        if process is not None and process.poll() is not None:
+            return False
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    return True
+
+
+def kill_all(process: subprocess.Popen[str], first: list[int]) -> None:
+    """kill -9 the given processes, then what is left of the session."""
+    for pid in [*first, *processes(process.pid)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def ended(process: subprocess.Popen[str], timeout: float = 300.0) -> Done:
+    out, err = process.communicate(timeout=timeout)
+    return Done(process.returncode, out, err)
+
+
+@pytest.fixture(scope="module")
+def seeded(spark, tmp_path_factory) -> Path:
+    """A crawl's folder with all pages of the web injected into its first, open round."""
+    folder = tmp_path_factory.mktemp("seeded")
+    with World(folder, None) as w:
+        job = w.job(spark)
+        job.run("inject", job.crawl.open_round(EPOCH), lines=sorted(WEB.pages))
+    return w.data
+
+
+@pytest.fixture(scope="module")
+def unkilled(spark, seeded, tmp_path_factory) -> Iterator[tuple[World, dict]]:
+    """The round without any trouble, its stages run twice each, and what the tables hold."""
+    with World(tmp_path_factory.mktemp("unkilled"), seeded) as w:
+        job = w.job(spark)
+        w.twice = {}
+        round_ = job.crawl.round(ROUND_ID)
+        w.twice["inject"] = _repeat(job, round_, "inject", lines=sorted(WEB.pages))
+        for stage in ROUND:
+            job.run(stage, round_)
+            w.twice[stage] = _repeat(job, round_, stage)
+        w.requests = len(w.log())
+        w.late = {stage: _repeat(job, round_, stage) for stage in ROUND if stage != "report"}
+        job.crawl.close(round_)
+        yield w, facts(w.data)
+
+
+def _repeat(job: Job, round_, stage: str, **options: object) -> list[str]:
+    """What a forced repeat of the stage changes in the tables."""
+    before = everything(job.crawl.data)
+    job.run(stage, round_, force=True, **options)
+    return [d for d in differences(before, everything(job.crawl.data)) if not (stage == "report" and d.startswith(("stages", "metrics")))]
+
+
+# -- repeated ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("stage", ["inject", *ROUND])
+def test_a_stage_run_twice_changes_nothing(unkilled, stage):
+    assert unkilled[0].twice[stage] == []
+
+
+@pytest.mark.parametrize("stage", [s for s in ROUND if s != "report"])
+def test_a_stage_run_again_after_all_later_ones_changes_nothing(unkilled, stage):
+    assert unkilled[0].late[stage] == []
+
+
+def test_repeats_asked_nobody(unkilled):
+    w, _ = unkilled
+    assert len(w.log()) == w.requests
+    assert max(counts(w.log()).values()) == 1
+
+
+def test_a_finished_round_run_again_changes_nothing(unkilled):
+    w, _ = unkilled
+    before, files = everything(w.data), sorted((w.data / "warc").rglob("*.warc.gz"))
+    done = w.again()
+    assert done.code == 0, done.err
+    assert done.said["rounds"] == []
+    assert differences(before, everything(w.data)) == []
+    assert sorted((w.data / "warc").rglob("*.warc.gz")) == files and len(w.log()) == w.requests
+    for stage in ("fetch", "update"):
+        refused = run(stage, "--round-id", ROUND_ID, "--force", "--data", w.data, "--config", w.config)
+        assert refused.code == 2 and "closed" in refused.err and "Traceback" not in refused.err
+    assert differences(before, everything(w.data)) == []
+
+
+# -- killed --------------------------------------------------------------------------------------------------------
+def test_a_driver_killed_while_it_fetches(spark, seeded, unkilled, tmp_path):
+    """Its JVM and workers are left to themselves; another driver starts at once."""
+    with World(tmp_path, seeded) as w:
+        first = w.start()
+        assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 40, first)
+        os.kill(first.pid, signal.SIGKILL)
+        done = w.again()
+        assert done.code == 0, done.err
+        w.is_sound(spark, unkilled[1])
+        assert max(counts(w.log()).values()) <= 2
+
+
+def test_a_worker_killed_while_it_fetches(spark, seeded, unkilled, tmp_path):
+    """Spark starts the task again within the same run."""
+    with World(tmp_path, seeded) as w:
+        first = w.start()
+        assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 40, first)
+        os.kill(random.Random(1).choice(workers(first.pid)), signal.SIGKILL)
+        done = ended(first)
+        assert done.code == 0, done.err
+        w.is_sound(spark, unkilled[1])
+        assert max(counts(w.log()).values()) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("victim", ["driver", "jvm", "worker", "executor"])
+def test_killed_at_random_moments(spark, seeded, unkilled, tmp_path, victim, seed):
+    """Five kills -9 in one crawl at moments drawn from the whole of its life, then it is let through."""
+    rng = random.Random(f"{victim}{seed}")
+    changes = {"spark.master": "local-cluster[2,1,1024]"} if victim == "executor" else {}
+    who = {"driver": lambda s: [s], "jvm": lambda s: processes(s, "SparkSubmit"), "worker": workers, "executor": lambda s: processes(s, "CoarseGrainedExecutorBackend")}[victim]
+    with World(tmp_path, seeded, **changes) as w:
+        killed, asked = 0, 0
+        for _ in range(12):
+            process = w.start()
+            while killed < 5 and process.poll() is None:
+                # half of the moments in the fetch stage, which is short
+                if rng.random() < 0.5 and asked < 300:
+                    asked = len(load_log(tmp_path / "web.jsonl")) + rng.randrange(5, 120)
+                    if not wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) >= asked or Path(w.data, "state/rounds", ROUND_ID, "fetch.json").exists(), process):
+                        break
+                else:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(rng.uniform(1, 40))
+                victims = who(process.pid)
+                if victims and process.poll() is None:
+                    os.kill(rng.choice(victims), signal.SIGKILL)
+                    killed += 1
+                    if victim in ("driver", "jvm"):
+                        break
+            done = ended(process)
+            assert "Traceback" not in done.err or done.code == -signal.SIGKILL, done.err
+            if done.code == 0:
+                break
+        assert done.code == 0, done.err
+        w.is_sound(spark, unkilled[1])
+
+
+@pytest.mark.slow
+def test_workers_that_were_frozen_wake_after_a_second_driver_has_finished(spark, seeded, unkilled, tmp_path):
+    with World(tmp_path, seeded) as w:
+        first = w.start()
+        assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 40, first)
+        frozen = processes(first.pid, "pyspark.daemon")
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        assert (done := w.again()).code == 0, done.err
+        asked, tables, parts = len(w.log()), everything(w.data), sorted((w.data / "state" / "parts").rglob("*.json*"))
+        for pid in frozen:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        time.sleep(3)
+        assert len(w.log()) == asked
+        assert sorted((w.data / "state" / "parts").rglob("*.json*")) == parts
+        assert differences(tables, everything(w.data)) == []
+        w.is_sound(spark, unkilled[1])
+
+
+@pytest.mark.slow
+def test_a_frozen_driver_keeps_its_round_and_goes_on(spark, seeded, unkilled, tmp_path):
+    with World(tmp_path, seeded) as w:
+        first = w.start()
+        assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 40, first)
+        os.kill(first.pid, signal.SIGSTOP)
+        second = w.again()
+        assert second.code == 3 and "held by another process" in second.err, second.err
+        os.kill(first.pid, signal.SIGCONT)
+        assert (done := ended(first)).code == 0, done.err
+        w.is_sound(spark, unkilled[1])
+
+
+@pytest.mark.slow
+def test_two_drivers_of_one_round(spark, seeded, unkilled, tmp_path):
+    with World(tmp_path, seeded) as w:
+        both = [ended(p) for p in [w.start(), w.start()]]
+        assert sorted(d.code for d in both) in ([0, 0], [0, 3]), [d.err for d in both]
+        w.is_sound(spark, unkilled[1])
+
+
+@pytest.mark.slow
+def test_two_rounds_at_once(spark, seeded, unkilled, tmp_path):
+    """The second takes what the first has not claimed: nothing is planned by both."""
+    with World(tmp_path, seeded, **{"frontier.buckets_per_round": 4}) as w:
+        first = w.start("round", "--round-id", ROUND_ID)
+        second = w.start("round", "--round-id", "other")
+        both = [ended(first), ended(second)]
+        assert sorted(d.code for d in both) in ([0, 0], [0, 3]), [d.err for d in both]
+        for _ in range(3):
+            assert (done := run("round", "--data", w.data, "--config", w.config, "--now", f"{EPOCH:.0f}", "--json")).code == 0, done.err
+        assert max(counts(w.log()).values()) == 1
+        mine, theirs = facts(w.data), unkilled[1]
+        for name in ("crawldb", "ranks", "hostdb"):
+            assert differences({name: theirs[name]}, {name: mine[name]}) == []
+        assert {(r["cluster_id"], r["url"]) for r in _loaded(mine["duplicates"])} == {(r["cluster_id"], r["url"]) for r in _loaded(theirs["duplicates"])}
+        p = w.job(spark).cfg.politeness
+        found = judge(w.log(), WEB, Delays(host_s=p.delay_s, domain_s=p.domain_delay_s))
+        assert found.total == 0, str(found)
+
+
+def _loaded(rows) -> list[dict]:
+    import json
+
+    return [json.loads(r) for r in rows]
+
+
+# -- a full disk ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize("mib", [2, 4, 6, 10])
+def test_a_full_disk(spark, seeded, unkilled, tmp_path, mib):
+    """On a file system of a few MiB the round ends with one message; with more room it finishes."""
+    with World(tmp_path, None) as w:
+        w.data.mkdir()
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "none", str(w.data)], capture_output=True, text=True)
+        if mount.returncode:
+            pytest.skip(f"a small file system cannot be mounted here: {mount.stderr.strip()}")
+        try:
+            shutil.copytree(seeded, w.data, dirs_exist_ok=True)
+            done = w.again()
+            assert done.code in (1, 2) and "Traceback" not in done.err, done.err
+            assert "space" in done.err.splitlines()[-1], done.err
+            subprocess.run(["mount", "-o", "remount,size=1g", str(w.data)], check=True)
+            assert (done := w.again()).code == 0, done.err
+            w.is_sound(spark, unkilled[1])
+        finally:
+            subprocess.run(["umount", "-l", str(w.data)], check=True)
