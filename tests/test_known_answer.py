@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,7 +29,7 @@ def crawl_web(spark, folder, web, server, nows, sets=(), seed_rounds=1):
         round_ = job.crawl.open_round(now)
         if n < seed_rounds:
             job.run("inject", round_, force=True, lines=web.seeds)
-        run_round(job, round_)
+        run_round(job, round_, last=n == len(nows) - 1)
     return job
 
 
@@ -39,7 +42,7 @@ def table(job):
 def crawled(spark, tmp_path_factory):
     web = build(SEED, SCALE)
     folder = tmp_path_factory.mktemp("known")
-    nows = every(600, 6)
+    nows = (*every(600, 4), EPOCH + 1.1 * DAY_S, EPOCH + 4.2 * DAY_S)
     with Process(folder, seed=SEED, scale=SCALE) as server:
         job = crawl_web(spark, folder / "crawl", web, server, nows)
         time.sleep(0.2)
@@ -52,6 +55,114 @@ def test_states_and_depths_equal_the_right_answer(crawled):
     assert differences(answer, table(job)) == []
 
 
+def test_next_fetch_follows_the_interval_to_the_second(crawled):
+    web, job, log, answer = crawled
+    got = {u: {**r, "next_fetch": None if r["next_fetch"] is None else round(r["next_fetch"])} for u, r in table(job).items() if r["state"] == "fetched"}
+    want = {u: r for u, r in answer.rows.items() if r.state == "fetched"}
+    wrong = {u: (got[u]["next_fetch"], r.next_fetch) for u, r in want.items() if got[u]["next_fetch"] != round(r.next_fetch)}
+    assert not wrong
+    changes = {u: (got[u]["n_change"], r.n_change) for u, r in want.items() if got[u]["n_change"] != r.n_change}
+    assert not changes
+
+
+def test_304_and_revisit_records_where_due(crawled):
+    web, job, log, answer = crawled
+    rows = job.read("captures").where("kind = 'page' AND is_outcome AND status IN (200, 304)").join(job.read("rounds").select("round_id", "round_no"), "round_id").select("url", "round_no", "status", "record_type").collect()
+    got = {(r.round_no, r.url): (r.status, r.record_type) for r in rows}
+    for number, sent in enumerate(answer.requests, 1):
+        for url, status in sent.items():
+            if status == 304:
+                assert got[number, url] == (304, "revisit"), (number, url, got.get((number, url)))
+    again = [(n, u) for n, sent in enumerate(answer.requests, 1) for u, st in sent.items() if st == 200 and any(u in earlier for earlier in answer.requests[: n - 1])]
+    assert again, "no page was fetched twice: the test shows nothing"
+
+
+def test_every_record_has_its_row_and_every_row_its_record(crawled):
+    web, job, log, answer = crawled
+    check_records(job)
+
+
+def check_records(job):
+    """warcio and fastwarc read every file; rows and records are one to one; digests agree."""
+    from fastwarc.warc import ArchiveIterator as Fast
+    from fastwarc.warc import WarcRecordType
+    from warcio.archiveiterator import ArchiveIterator
+    from warcio.checker import Checker
+
+    rows = job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename", "warc_record_offset", "warc_record_length", "payload_digest", "url", "record_type").collect()
+    by_file: dict[str, dict[int, object]] = {}
+    for r in rows:
+        assert r.warc_record_offset not in by_file.setdefault(r.warc_filename, {}), "two rows for one record"
+        by_file[r.warc_filename][r.warc_record_offset] = r
+    assert by_file
+    for name, expected_rows in by_file.items():
+        path = job.crawl.warc.root / name
+        seen = {}
+        with open(path, "rb") as f:
+            records = ArchiveIterator(f, check_digests="raise")
+            for record in records:
+                if record.rec_type in ("response", "revisit"):
+                    offset = records.get_record_offset()
+                    record.content_stream().read()
+                    seen[offset] = (record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Payload-Digest"], record.rec_type)
+        assert set(seen) == set(expected_rows), name
+        for offset, r in expected_rows.items():
+            assert seen[offset] == (r.url, r.payload_digest, r.record_type)
+            with open(path, "rb") as f:
+                f.seek(offset)
+                member = f.read(r.warc_record_length)
+            import gzip
+
+            assert gzip.decompress(member).startswith(b"WARC/1.1")
+        with open(path, "rb") as f:
+            fast = sum(1 for rec in Fast(f, record_types=WarcRecordType.response | WarcRecordType.revisit, parse_http=False) if rec.verify_block_digest())
+        assert fast == len(expected_rows), name
+        checker = Checker(SimpleNamespace(inputs=[str(path)], verbose=False))
+        assert checker.process_all() == 0, name
+
+
+def test_packing_keeps_every_record(crawled):
+    from crawlkit.maintain import maintain
+
+    web, job, log, answer = crawled
+    before = {r[0]: r[1:] for r in job.read("captures").select("capture_id", "payload_digest", "url").collect()}
+    done = maintain(job, time.time())
+    assert done["packed"]["files_out"] > 0
+    assert {r[0]: r[1:] for r in job.read("captures").select("capture_id", "payload_digest", "url").collect()} == before
+    check_records(job)
+    assert maintain(job, time.time())["packed"]["files_in"] == 0
+
+
+def test_every_documented_query_runs_and_answers(crawled):
+    from crawlkit.views import register_views
+
+    web, job, log, answer = crawled
+    register_views(job)
+    text = (Path(__file__).parents[1] / "docs" / "queries.md").read_text("utf-8")
+    queries = dict(zip(re.findall(r"^## (\d+)", text, re.MULTILINE), re.findall(r"```sql\n(.*?)```", text, re.DOTALL), strict=True))
+    assert len(queries) >= 10
+    fetched = next(u for u, r in answer.rows.items() if r.state == "fetched" and any(u in c for c in answer.clusters))
+    dead = {u for u, r in answer.rows.items() if r.state == "dead"}
+    denied = {u for u, r in answer.rows.items() if r.state == "robots_skipped"}
+
+    def rows(n: str, url: str = fetched):
+        return job.spark.sql(queries[n].replace("{url}", url)).collect()
+
+    assert [r.url for r in rows("1")] == [fetched]
+    assert rows("2", next(iter(denied)))[0].state == "robots_skipped"
+    assert {r.to_url for r in rows("3")} <= dead and rows("3")
+    cluster = next(c for c in answer.clusters if fetched in c)
+    assert {r.url for r in rows("4")} == cluster - {fetched}
+    assert 0 < len(rows("5")) <= 10
+    assert {r.url for r in rows("6")} <= {u for u, r in answer.rows.items() if r.n_change} and rows("6")
+    assert sum(r.urls for r in rows("7")) == len(answer.rows)
+    assert rows("8")
+    assert {r.from_url for r in rows("9")} and all(job.read("links").where(f"to_url = '{fetched}'").count() for _ in (0,))
+    assert {r.reason for r in rows("10")} >= {"dns_nxdomain", "http_4xx"}
+    rows("11")
+    assert {r.from_url for r in rows("12")} >= {u for u, r in answer.rows.items() if r.state == "redirected"}
+
+
 def test_the_captured_set_is_the_reachable_permitted_set(crawled):
     web, job, log, answer = crawled
     got = {r.url for r in job.read("captures").where("outcome = 'fetched' AND kind = 'page'").select("url").distinct().collect()}
@@ -62,7 +173,8 @@ def test_the_servers_log_shows_no_rudeness(crawled):
     web, job, log, answer = crawled
     delay = job.cfg.politeness
     found = judge(log, web, Delays(host_s=delay.delay_s, domain_s=delay.domain_delay_s))
-    assert found.total == 0, str(found)
+    # two hosts on one address may be in two tasks until their address is known (D2); within a task the audit below sees it
+    assert found.total == len(found.address_gap), str(found)
     said = audit(job)
     assert said["violations"] == 0, said
 
