@@ -44,12 +44,12 @@ class Crawl:
     """A crawl's folder and its state. Cheap to make; starts nothing."""
 
     def __init__(self, data: Path, cfg: Config) -> None:
-        self.data, self.cfg = data, cfg
-        self.objects = LocalObjects(data / "state")
-        self.tables_root = _below(data, cfg.storage.tables)
-        self.warc = LocalObjects(Path(_below(data, cfg.storage.warc)))
-        self.report = data / "report"
-        self.lock = FileLock(data / "state" / "commit.lock", f"the commit lock of {data}", LOCK_WAIT_S)
+        self.data, self.cfg = data.absolute(), cfg  # Spark and its workers have other ideas of the current folder
+        self.objects = LocalObjects(self.data / "state")
+        self.tables_root = _below(self.data, cfg.storage.tables)
+        self.warc = LocalObjects(Path(_below(self.data, cfg.storage.warc)))
+        self.report = self.data / "report"
+        self.lock = FileLock(self.data / "state" / "commit.lock", f"the commit lock of {data}", LOCK_WAIT_S)
 
     # -- crawl.json ----------------------------------------------------------------------------------------------
     def _read(self) -> tuple[dict[str, Any], str | None]:
