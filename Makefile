@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: setup crawl test test-slow bench docs clean
+.PHONY: setup crawl test test-slow bench docs zip clean
 setup: $(VENV)/.done
 
 $(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg pyproject.toml
@@ -29,6 +29,13 @@ test-slow: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+# The package for spark-submit --py-files (docs/spark-submit.md).
+zip:
+	@mkdir -p dist
+	@find lib/crawlkit -name __pycache__ -prune -exec rm -rf {} +
+	@rm -f dist/crawlkit.zip
+	cd lib && $(PYTHON) -m zipfile -c ../dist/crawlkit.zip crawlkit
 
 docs: setup
 	$(BIN)/python -m crawlkit.tables > docs/tables.md

@@ -47,7 +47,7 @@ def crawl_command(urls: list[str], seeds: str | None, data: Path, rounds: int, s
         if done and not finished:  # it ended early: what the last full round left out is made up for
             for stage in ("rank", "report"):
                 job.run(stage, job.crawl.round(done[-1]))
-        emit(summary(job, done, injected, started, now), as_json, summary_text)
+        emit(summary(job, done, injected, started, now if fixed_now else time.time()), as_json, summary_text)
 
 
 def refuse_placeholder(cfg: Config, lines: list[str]) -> None:

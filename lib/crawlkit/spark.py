@@ -33,10 +33,10 @@ SETTINGS = {
     "spark.speculation": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     "spark.python.worker.reuse": "true",
 }
+# Not with spark-submit: executors on other machines must reach the driver.
+ONE_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 # Compiling generated code costs more than it saves on rounds of some thousand rows.
 QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
@@ -69,7 +69,7 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
         if scratch is not None:
             builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for key, value in {**SETTINGS, **(QUICK if quick else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
+    for key, value in {**SETTINGS, **({} if submitted else ONE_MACHINE), **(QUICK if quick else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
         builder = builder.config(key, value)
     try:
         spark = builder.getOrCreate()
