@@ -15,7 +15,7 @@ from crawlkit.config import load_config
 from crawlkit.crawl import Crawl
 from crawlkit.jars import jar_folder
 from crawlkit.job import ROUND, Job
-from tests.crawlproc import ROOT, Done, differences, everything, facts, settings, steady_web
+from tests.crawlproc import ROOT, Done, differences, facts, settings, steady_web
 from tests.fakeweb import EPOCH, Server
 
 pytestmark = pytest.mark.spark
@@ -72,8 +72,9 @@ def test_fetch_on_a_cluster(spark, package, tmp_path):
 
 def test_bad_input_is_one_message(package, tmp_path):
     done = submit(package, tmp_path, "fetch", "--data", "crawl", "--set", "fetch.slotz=3")
-    assert done.code != 0 and "Traceback" not in done.err
-    assert [line for line in done.err.splitlines() if line.startswith("crawlkit: ")] == ["crawlkit: --set: unknown key fetch.slotz; did you mean fetch.slots?"]
+    said = done.out + done.err  # spark-submit sends both of Python's streams to its standard output
+    assert done.code == 2 and "Traceback" not in said
+    assert [line for line in said.splitlines() if line.startswith("crawlkit: ")] == ["crawlkit: --set: unknown key fetch.slotz; did you mean fetch.slots?"]
 
 
 @pytest.mark.slow
@@ -92,11 +93,6 @@ def test_a_round_of_submitted_stages_is_that_of_one_process(spark, package, tmp_
             extra = ["--seeds", "seeds.txt"] if stage == "inject" else []
             done = submit(package, tmp_path, stage, "--data", "crawl", "--config", "crawl.yaml", "--now", f"{EPOCH:.0f}", "--json", *extra, jars=jars)
             assert done.code == 0, (stage, done.err[-3000:])
-            if stage != "report":
-                before = everything(tmp_path / "crawl")
-                done = submit(package, tmp_path, stage, "--data", "crawl", "--config", "crawl.yaml", "--now", f"{EPOCH:.0f}", "--json", "--force", *extra, jars=jars)
-                assert done.code == 0, (stage, done.err[-3000:])
-                assert differences(before, everything(tmp_path / "crawl")) == []
         assert differences(facts(tmp_path / "one"), facts(tmp_path / "crawl")) == []
         done = submit(package, tmp_path, "maintain", "--data", "crawl", "--config", "crawl.yaml", "--json", jars=jars)
         assert done.code == 0, done.err[-3000:]
