@@ -10,12 +10,16 @@ from crawlkit.config import SparkConfig
 # Files whose tests wait (for leases, deadlines, processes): not part of the quick run, but of every `make test`.
 WAITING = ("test_slot", "test_lease", "test_bad_input_cli", "test_engine_requests", "test_fetcher", "test_dns", "test_fakeweb")
 
+LONG = ("test_kills", "test_submit")  # minutes each: make test-slow
+
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.stem.startswith(WAITING) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.ci)
+        elif item.path.stem in LONG:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
