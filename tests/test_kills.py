@@ -271,7 +271,8 @@ def test_killed_at_random_moments(spark, seeded, unkilled, tmp_path, victim, see
                     if victim in ("driver", "jvm"):
                         break
             done = ended(process)
-            assert "Traceback" not in done.err or done.code == -signal.SIGKILL, done.err
+            assert done.code in (0, 1, -signal.SIGKILL), done.err
+            assert done.code != 1 or done.err.splitlines()[-1].startswith("crawlkit: "), done.err
             if done.code == 0:
                 break
         assert done.code == 0, done.err
@@ -347,7 +348,7 @@ def _loaded(rows) -> list[dict]:
 
 # -- a full disk ---------------------------------------------------------------------------------------------------
 @pytest.mark.slow
-@pytest.mark.parametrize("mib", [2, 4, 6, 10])
+@pytest.mark.parametrize("mib", [2, 3, 4])
 def test_a_full_disk(spark, seeded, unkilled, tmp_path, mib):
     """On a file system of a few MiB the round ends with one message; with more room it finishes."""
     with World(tmp_path, None) as w:

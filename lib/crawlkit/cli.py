@@ -52,6 +52,9 @@ def fail(message: str, code: int) -> typer.Exit:
     return typer.Exit(code)
 
 
+JVM_GONE = "Spark's Java process has ended (killed, or out of memory): run the same command again to go on"
+
+
 def guarded(run: Callable[[], Any]) -> Any:
     """`run()` with every foreseen error as one message and its exit code."""
     from crawlkit.adapters.delta import TableError
@@ -81,10 +84,13 @@ def guarded(run: Callable[[], Any]) -> Any:
             raise fail(f"no space left on {e.filename or 'the disk'}: free some and run the same command again", 1) from None
         if e.errno in (errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.EEXIST):
             raise fail(f"{e.filename}: {e.strerror}", 2) from None
+        if isinstance(e, ConnectionError):
+            raise fail(JVM_GONE, 1) from None
         raise
     except Exception as e:  # Spark wraps everything in its own types: find what is behind it
         text = str(e)
-        for mark, code, message in (("No space left on device", 1, "no space left on the disk: free some and run the same command again"),
+        full = "no space left on the disk: free some and run the same command again"
+        for mark, code, message in (("No space left on device", 1, full), ("no room left in the store", 1, full),
                                     ("LeaseHeld", 3, "a fetch slot is held by another process; wait for it or end it"),
                                     ("PartDamaged: ", 2, f"{_line_with(text, 'PartDamaged: ').partition('PartDamaged: ')[2]}: the round's state is damaged: restore that file from a copy"),
                                     ("placeholder", 2, _line_with(text, "placeholder"))):
@@ -92,8 +98,11 @@ def guarded(run: Callable[[], Any]) -> Any:
                 raise fail(message, code) from None
         if place := _damaged_file(text):
             raise fail(f"{place} is damaged or gone: restore the table's folder from a copy", 2) from None
+        if type(e).__name__ == "Py4JNetworkError":
+            raise fail(JVM_GONE, 1) from None
         if type(e).__module__.startswith(("pyspark", "py4j", "delta")):
-            raise fail(f"Spark failed: {_first_cause(text)}; run the same command again, or see the log above", 1) from None
+            print(text, file=sys.stderr)
+            raise fail(f"Spark failed: {_first_cause(text)}; run the same command again, or see the text above", 1) from None
         raise
 
 

@@ -7,6 +7,7 @@ which changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -108,7 +109,10 @@ class Job:
     def stop(self) -> None:
         """End the session, if it was made here."""
         if self._given is None and "spark" in self.__dict__:
-            self.spark.stop()
+            from py4j.protocol import Py4JError
+
+            with contextlib.suppress(OSError, Py4JError):  # its JVM has died: the caller is told by the error on its way
+                self.spark.stop()
 
 
 def tree_cpu_s() -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import zipfile
@@ -69,6 +70,7 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
         if scratch is not None:
             builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a JVM that dies is told once, by cli.guarded
     for key, value in {**SETTINGS, **({} if submitted else ONE_MACHINE), **(QUICK if quick else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
         builder = builder.config(key, value)
     try:

@@ -39,6 +39,8 @@ class Tables:
 
     def read(self, name: str) -> "DataFrame":
         """The table, or an empty frame of its schema. Raises TableError."""
+        from py4j.protocol import Py4JNetworkError
+
         if not self.exists(name):
             nulls = ", ".join(f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns)
             return self.spark.sql(f"SELECT {nulls} WHERE false")  # a local relation: no task is started for it
@@ -47,8 +49,10 @@ class Tables:
             if lacks := [c for c in TABLES[name].column_names if c not in df.columns]:
                 raise TableError(f"it has no column {', '.join(lacks)}")
             return df
+        except (OSError, Py4JNetworkError):  # the JVM has died: that says nothing about the table
+            raise
         except Exception as e:
-            raise TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore the folder or remove it and run `crawlkit rebuild`") from None
+            raise TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore the folder from a copy") from None
 
     def conform(self, name: str, df: "DataFrame") -> "DataFrame":
         """`df` with exactly the table's columns, in order, cast, with their comments; what it lacks is null."""
