@@ -18,7 +18,7 @@ from crawlkit.config import ConfigError
 from crawlkit.outcomes import Refused
 
 KNOWN: dict[str, str] = {}
-WAITING = {"cdxj": "F3: the CDXJ export", "soft404": "K3: soft-404 detection", "traps": "K2: shapes over a host's history"}
+WAITING = {"soft404": "K3: soft-404 detection", "traps": "K2: shapes over a host's history"}
 ENDINGS = ("_not_contains", "_contains", "_subset_of", "_prefix_of", "_min", "_max", "_any", "_not")
 
 

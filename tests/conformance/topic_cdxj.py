@@ -1,0 +1,26 @@
+"""Probe adapter: rules.cdxj, and rules.redirects for the redirect column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from crawlkit.rules.cdxj import RevisitCheck, c_sorted, surt_key
+from crawlkit.rules.redirects import redirect
+from crawlkit.rules.urls import canonicalize
+
+
+def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
+    if "url" in given:
+        return {"surt": surt_key(given["url"])}
+    if "keys" in given:
+        return {"sorted": c_sorted(given["keys"])}
+    if "revisit" in given:
+        check = RevisitCheck([(given["revisit"]["refers_to_uri"], given["revisit"]["refers_to_date"])])
+        for row in given["index"]:
+            check.found(row["url"], row["timestamp"])
+        lost = bool(check.unresolved())
+        return {"resolved": not lost, "reported": lost}
+    capture = given["capture"]
+    location = next((value for name, value in capture.get("headers") or [] if name.lower() == "location"), None)
+    return {"redirect": redirect(canonicalize(capture["url"]), capture["status"], location).target}
