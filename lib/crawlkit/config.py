@@ -11,14 +11,16 @@ import hashlib
 import ipaddress
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from crawlkit import __version__
 
+Value = TypeVar("Value")
 PLACEHOLDER_INFO_URL = "https://example.invalid/crawler"
 
 
@@ -34,6 +36,15 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
+def of_host(settings: Mapping[str, Value], host: str) -> Value | None:
+    """The setting of a host: its own entry, else that of the longest `*.suffix` that covers it, else of `*`."""
+    found = settings.get(host)
+    while found is None and host:
+        host = host.partition(".")[2]
+        found = settings.get(f"*.{host}" if host else "*")
+    return found
+
+
 class Crawl(Section):
     id: str = _f("crawl", "Name of the crawl; stands in every WARC file name.", pattern=r"^[A-Za-z0-9_-]{1,64}$")
 
@@ -44,10 +55,25 @@ class Agent(Section):
     info_url: str = _f(PLACEHOLDER_INFO_URL, "Page that explains the crawler and how to opt out. The placeholder is refused outside loopback.", pattern=r"^https?://[!-~]{1,500}$")
     from_: str | None = Field(None, alias="from", description="Contact mail address, sent as From when set.", pattern=r"^[^\s@]{1,64}@[^\s@]{1,255}$")
 
+    mobile_hosts: tuple[str, ...] = _f((), "Host names or *.suffix that are asked as a phone, to capture their mobile variants; the User-Agent keeps our token.")
+
     @property
     def user_agent(self) -> str:
         """`Mozilla/5.0 (compatible; NAME/VERSION; +URL)` (RFC 9110 10.1.5)."""
-        return f"Mozilla/5.0 (compatible; {self.name}/{self.version}; +{self.info_url})"
+        return f"Mozilla/5.0 {self._token}"
+
+    @property
+    def mobile_user_agent(self) -> str:
+        """A phone's, with our token at the end."""
+        return f"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Mobile Safari/537.36 {self._token}"
+
+    def user_agent_of(self, host: str) -> str:
+        """What a host is told."""
+        return self.mobile_user_agent if self.mobile_hosts and of_host(dict.fromkeys(self.mobile_hosts, True), host) else self.user_agent
+
+    @property
+    def _token(self) -> str:
+        return f"(compatible; {self.name}/{self.version}; +{self.info_url})"
 
 
 class Urls(Section):
@@ -114,7 +140,9 @@ class Fetch(Section):
     deny: tuple[str, ...] = _f((), "Networks (CIDR) never connected to; comes before allow_private.")
     ports: tuple[int, ...] = _f((80, 443), "Ports that may be connected to.")
     connect_to: dict[str, str] = _f({}, "Host name or *.suffix -> address:port to connect to instead of a look-up (the guard still applies to the address).")
-    resolvers: tuple[str, ...] = _f((), "Name servers, address or address:port, used in this order while they answer; empty: the system's.")
+    resolvers: tuple[str, ...] = _f((), "Name servers, used in this order while they answer: address, address:port, or https://host/path (DNS over HTTPS); empty: the system's.")
+    proxy: dict[str, str] = _f({}, "Host name, *.suffix or * -> http://[user:password@]host:port or socks5://..., which also resolves the name; empty text: none. env:NAME or file:PATH is read when a task starts.")
+    session_headers: dict[str, dict[str, str]] = _f({}, "Host name or *.suffix -> request fields (credentials) sent there only and never stored; a value env:NAME or file:PATH is read when a task starts.")
     cookie_hosts: tuple[str, ...] = _f((), "Host names whose cookies are sent back within a task; cookies are never stored.")
     unverified_tls_hosts: tuple[str, ...] = _f((), "Host names whose certificate is not verified; their pages are flagged.")
     content_types: tuple[str, ...] = _f(
@@ -131,6 +159,29 @@ class Fetch(Section):
             if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
                 raise ValueError(f"{to!r} is not address:port")
         return v
+
+    @field_validator("proxy")
+    @classmethod
+    def _proxy(cls, v: dict[str, str]) -> dict[str, str]:
+        for host, to in v.items():  # a value may hold credentials: it stands in no message
+            if to and not re.fullmatch(r"(?:http|socks5h?)://(?:[^@/\s]*@)?(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?|(?:env|file):\S.*", to):
+                raise ValueError(f"the proxy of {host} is not http://host:port or socks5://host:port")
+        return v
+
+    @field_validator("session_headers")
+    @classmethod
+    def _fields(cls, v: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        for host, fields in v.items():
+            for name in fields:
+                if not re.fullmatch(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", name) or name.lower() in ("host", "content-length", "transfer-encoding", "connection"):
+                    raise ValueError(f"{host}: {name!r:.40} is not a field that may be set")
+        return v
+
+    @model_validator(mode="after")
+    def _proxied_by_native(self) -> Fetch:
+        if self.engine != "native" and any(self.proxy.values()):
+            raise ValueError("fetch.proxy needs fetch.engine native")
+        return self
 
     @field_validator("allow_private", "deny")
     @classmethod
@@ -151,14 +202,7 @@ class Fetch(Section):
 
     def connect_to_of(self, host: str) -> str | None:
         """The connect_to target of a host: its own entry, else the longest `*.suffix` that covers it, else `*`."""
-        if host in self.connect_to:
-            return self.connect_to[host]
-        labels = host.split(".")
-        for i in range(1, len(labels)):
-            pattern = "*." + ".".join(labels[i:])
-            if pattern in self.connect_to:
-                return self.connect_to[pattern]
-        return self.connect_to.get("*")
+        return of_host(self.connect_to, host)
 
 
 class Politeness(Section):
@@ -207,6 +251,7 @@ class Lease(Section):
 class Warc(Section):
     roll_bytes: int = _f(128 * 1024 * 1024, "A WARC file is closed at this size ...", ge=1024)
     roll_s: float = _f(60.0, "... or this age, so that little is fetched again after a crash.", gt=0)
+    set_cookie: bool = _f(False, "Store the Set-Cookie lines of responses; those of a session (fetch.cookie_hosts, fetch.session_headers) never are.")
     pack_bytes: int = _f(1024 * 1024 * 1024, "maintain packs small files to about this size.", ge=1024)
 
 
@@ -247,8 +292,20 @@ class SparkConfig(Section):
 
 
 class Storage(Section):
-    tables: str = _f("tables", "Folder or URI of the Delta tables, below --data if relative.")
-    warc: str = _f("warc", "Folder or URI of the WARC files, below --data if relative.")
+    tables: str = _f("tables", "Folder or URI (s3a://bucket/prefix) of the Delta tables, below --data if relative.")
+    warc: str = _f("warc", "Folder or s3://bucket/prefix of the WARC files, below --data if relative.")
+    state: str = _f("state", "Folder or s3://bucket/prefix of the crawl's state, parts, leases and locks, below --data if relative.")
+
+
+class S3(Section):
+    """Access to S3 and what speaks like it. Credentials come from the usual AWS chain, never from here."""
+
+    endpoint_url: str | None = _f(None, "Address of an S3-compatible store; null: AWS.", pattern=r"^https?://[^@\s]{1,500}$")
+    region: str | None = _f(None, "Region; null: as the AWS chain says.", pattern=r"^[a-z0-9-]{1,40}$")
+    path_style: bool = _f(False, "Bucket in the path, not in the host name (most S3-compatible stores).")
+    timeout_s: float = _f(20.0, "Deadline to connect, and of each wait for bytes.", gt=0)
+    give_up_s: float = _f(30.0, "A call that fails is tried again for this long.", ge=0)
+    part_bytes: int = _f(16 * 1024 * 1024, "Larger files are uploaded in parts of this size.", ge=5 * 1024 * 1024)
 
 
 class Config(Section):
@@ -273,6 +330,7 @@ class Config(Section):
     maintain: Maintain = Maintain()
     spark: SparkConfig = SparkConfig()
     storage: Storage = Storage()
+    s3: S3 = S3()
 
     @model_validator(mode="after")
     def _lease_covers_a_request(self) -> "Config":
@@ -321,6 +379,9 @@ def _line_of(text: str, path: tuple[Any, ...]) -> int | None:
     return line
 
 
+_SECRET = {"proxy", "session_headers"}  # values that no message shows
+
+
 def _explain(err: ValidationError, source: str, text: str) -> str:
     known = known_keys()
     out = []
@@ -335,7 +396,7 @@ def _explain(err: ValidationError, source: str, text: str) -> str:
             out.append(f"{where}: unknown key {key}{hint}")
         else:
             msg = e["msg"].removeprefix("Value error, ")
-            got = f" (got {e['input']!r:.80})" if key and not isinstance(e["input"], dict) else ""
+            got = f" (got {e['input']!r:.80})" if key and not isinstance(e["input"], dict) and not _SECRET.intersection(map(str, path)) else ""
             out.append(f"{where}: {key + ': ' if key else ''}{msg}{got}")
     return "\n".join(out)
 

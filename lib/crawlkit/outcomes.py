@@ -71,6 +71,7 @@ class Reason(StrEnum):
     CONNECT_REFUSED = "connect_refused"
     CONNECT_TIMEOUT = "connect_timeout"
     CONNECT_FAIL = "connect_fail"
+    PROXY_FAIL = "proxy_fail"  # the configured proxy cannot be reached or refuses
     TLS_CERT_INVALID = "tls_cert_invalid"
     TLS_CERT_EXPIRED = "tls_cert_expired"
     TLS_NAME_MISMATCH = "tls_name_mismatch"

@@ -22,7 +22,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 from crawlkit.adapters.dns import make_resolver
 from crawlkit.adapters.fetcher import request_bytes, type_refused, without_credentials
 from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves
-from crawlkit.adapters.session import Cookies
+from crawlkit.adapters.session import Session
 from crawlkit.adapters.tls import connect_reason, default_context, unverified_context
 from crawlkit.config import Fetch
 from crawlkit.outcomes import Reason, Refused
@@ -55,7 +55,7 @@ class RequestsEngine:
         self._fetch, self._tls = fetch, tls
         self.resolver = resolver or make_resolver(fetch.resolvers)
         self._guard = Guard(fetch, self.resolver)
-        self._cookies = Cookies(fetch.cookie_hosts)
+        self._session = Session(fetch)
         self._threads = threading.BoundedSemaphore(fetch.in_flight)
 
     async def fetch(self, request: FetchRequest, *, deadline_s: float | None = None, content_types: Sequence[str] | None = None, max_body_bytes: int | None = None) -> Answer:
@@ -63,13 +63,13 @@ class RequestsEngine:
         answer = Answer(without_credentials(request.url), wall_start=time.time(), mono_start=time.monotonic())
         try:
             place = self._guard.parse(request.url)
-            request = self._cookies.attach(request, place)
-            answer.url, answer.request_bytes = place.url, request_bytes(request, place)
+            answer.url, answer.request_bytes = place.url, request_bytes(request, place.target)
+            request = self._session.attach(request, place)
             admitted = await self._guard.admit(place)
             allowed = self._fetch.content_types if content_types is None else content_types
             limits = (deadline_s or self._fetch.timeout_s, max_body_bytes or self._fetch.max_body_bytes)
             await asyncio.to_thread(self._send, request, place, admitted, answer, allowed, *limits)
-            self._cookies.learn(answer, place)
+            self._session.learn(answer, place)
         except Refused as refusal:
             answer.status, answer.error, answer.error_detail = None, refusal.reason, refusal.detail
         answer.wall_end, answer.mono_end = time.time(), time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from ssl import SSLError
 
 from crawlkit.outcomes import Reason
 from crawlkit.rules.http1 import ResponseReader
@@ -75,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, buffer: memoryview) -> None:
         self._buffer = buffer
         self.transport: asyncio.Transport | None = None
-        self.ip = ""
+        self.ip: str | None = None  # None: a proxy's to know
         self.reader: ResponseReader | None = None
         self.refuses: Callable[[ResponseReader], bool] | None = None
         self.waiter: asyncio.Future[None] | None = None
@@ -107,13 +108,25 @@ class Connection(asyncio.BufferedProtocol):
             self.finish()
 
     def eof_received(self) -> bool:
+        self._end(self._closed_well())
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = exc or True
+        self._end(False)
+
+    def _end(self, clean: bool) -> None:
         if self.reader is not None:
-            self.reader.eof()
+            self.reader.eof(clean)
             self.finish()
+
+    def _closed_well(self) -> bool:
+        """Did TLS's closing alert come before the end of the stream? Without TLS there is none."""
+        tls = self.transport.get_extra_info("ssl_object")
+        try:
+            return tls is None or tls.read(1) == b""
+        except SSLError:
+            return False
 
     def exchange(self, data: bytes, reader: ResponseReader, refuses: Callable[[ResponseReader], bool] | None) -> asyncio.Future[None]:
         """Sends a request; the future is done when the reader is, or when the engine gives up."""

@@ -11,12 +11,15 @@ import re
 import socket
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from ipaddress import ip_address
 from ssl import SSLContext, SSLError
 
 from crawlkit.adapters.dns import make_resolver
 from crawlkit.adapters.exchange import Connection, Exchange
 from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves, parse_place
-from crawlkit.adapters.session import Cookies
+from crawlkit.adapters.proxy import tunnel
+from crawlkit.adapters.session import Session
 from crawlkit.adapters.tls import connect_reason, default_context, unverified_context
 from crawlkit.config import Agent, Fetch
 from crawlkit.outcomes import Reason, Refused
@@ -34,15 +37,16 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
 def request_headers(agent: Agent, url: str, etag: str | None = None, last_modified: str | None = None, *, accept: str = ACCEPT) -> list[tuple[str, str]]:
     """Header fields of a request in the order sent (RFC 9110 7.2, 10.1.5, 13.1). Raises Refused for an unusable URL."""
-    headers = [("Host", parse_place(url).host_header), ("User-Agent", agent.user_agent), ("Accept", accept), ("Accept-Encoding", ACCEPT_ENCODING)]
+    place = parse_place(url)
+    headers = [("Host", place.host_header), ("User-Agent", agent.user_agent_of(place.host)), ("Accept", accept), ("Accept-Encoding", ACCEPT_ENCODING)]
     if agent.from_:
         headers.append(("From", agent.from_))
     return headers + conditional_headers(etag, last_modified)
 
 
-def request_bytes(request: FetchRequest, place: Place) -> bytes:
-    """The request as sent (RFC 9112 3.2.1). A field with a line break or NUL is left out: it could smuggle others."""
-    start = f"{request.method} {place.target} HTTP/1.1\r\n"
+def request_bytes(request: FetchRequest, target: str) -> bytes:
+    """The request as sent (RFC 9112 3.2). A field with a line break or NUL is left out: it could smuggle others."""
+    start = f"{request.method} {target} HTTP/1.1\r\n"
     lines = [f"{name}: {value}\r\n" for name, value in request.headers if not _BREAK.search(name) and not _BREAK.search(value)]
     return "".join((start, *lines, "\r\n")).encode("latin-1", "ignore")
 
@@ -74,7 +78,7 @@ class Engine:
         self.resolver = resolver or make_resolver(fetch.resolvers)
         self._guard = Guard(fetch, self.resolver)
         self._tls = tls
-        self._cookies = Cookies(fetch.cookie_hosts, wall)
+        self._session = Session(fetch, wall)
         self._unverified = frozenset(h.lower() for h in fetch.unverified_tls_hosts)
         self._monotonic, self._wall = monotonic, wall
         self._buffer = memoryview(bytearray(256 * 1024))
@@ -96,13 +100,13 @@ class Engine:
         exchange: Exchange | None = None
         try:
             place = self._guard.parse(request.url)
-            answer.url, answer.request_bytes = place.url, request_bytes(self._cookies.attach(request, place), place)
+            answer.url, answer.request_bytes = place.url, request_bytes(request, place.target)
             self._start_ticker()
             exchange = Exchange(self._effective() + (deadline_s or self._fetch.timeout_s))
             self._exchanges.add(exchange)
             allowed = self._fetch.content_types if content_types is None else content_types
             await self._attempt(request, place, exchange, answer, allowed, max_body_bytes or self._fetch.max_body_bytes)
-            self._cookies.learn(answer, place)
+            self._session.learn(answer, place)
         except Refused as refusal:
             answer.error, answer.error_detail = refusal.reason, refusal.detail
         finally:
@@ -124,6 +128,7 @@ class Engine:
 
     async def _attempt(self, request: FetchRequest, place: Place, exchange: Exchange, answer: Answer, allowed: Sequence[str], max_body: int) -> None:
         key = (place.scheme, place.host, place.port)
+        wire, proxied = self._wire(request, place, answer)
         connection = self._idle.pop(key, None)
         if connection is None or not connection.open:
             connection = await self._connect(place, exchange, answer)
@@ -141,7 +146,7 @@ class Engine:
             reused, connection.used = connection.used, True
             answer.ip = connection.ip
             try:
-                await connection.exchange(answer.request_bytes, reader, refuses if allowed else None)
+                await connection.exchange(wire, reader, refuses if allowed else None)
             finally:
                 connection.reader = connection.waiter = None
                 if not (reader.done and reader.keep_alive and self._park(key, connection)):
@@ -151,6 +156,16 @@ class Engine:
             # closed while idle (RFC 9112 9.3.1): never processed, so sent again
             connection = await self._connect(place, exchange, answer)
         self._conclude(answer, reader, exchange, connection, refused)
+        if proxied and answer.status == 407:
+            answer.status, answer.error, answer.error_detail = None, Reason.PROXY_FAIL, "407: credentials refused"
+
+    def _wire(self, request: FetchRequest, place: Place, answer: Answer) -> tuple[bytes, bool]:
+        """What is sent, with a session's fields; to an HTTP proxy in absolute form (RFC 9112 3.2.2), and True."""
+        sent = self._session.attach(request, place)
+        proxy = self._guard.proxy_of(place.host) if place.scheme == "http" else None
+        if proxy is not None and proxy.scheme == "http":
+            return request_bytes(replace(sent, headers=[*sent.headers, *proxy.authorization]), place.url), True
+        return answer.request_bytes if sent is request else request_bytes(sent, place.target), False
 
     def _conclude(self, answer: Answer, reader: ResponseReader, exchange: Exchange, connection: Connection, refused: list[str]) -> None:
         reader.fill(answer)
@@ -195,6 +210,14 @@ class Engine:
         admitted = await self._guard.admit(place)
         failure: OSError | None = None
         addresses = admitted.addresses[:MAX_TRIES]
+        if admitted.proxy is not None:
+            try:
+                addresses = (await self._proxy_address(admitted.proxy.host),)
+                return await self._dial(place, admitted, addresses[0])
+            except SSLError as err:
+                raise connect_reason(err) from None
+            except OSError as err:
+                raise Refused(Reason.PROXY_FAIL, connect_reason(err).reason) from None
         for left, ip in zip(range(len(addresses), 0, -1), addresses):
             share = (exchange.connect_deadline - self._effective()) / left
             try:
@@ -211,7 +234,10 @@ class Engine:
         sock = socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM)
         try:
             sock.setblocking(False)
-            await loop.sock_connect(sock, (ip, admitted.port))
+            proxy = admitted.proxy
+            await loop.sock_connect(sock, (ip, proxy.port if proxy else admitted.port))
+            if proxy is not None and (proxy.scheme != "http" or place.scheme == "https"):
+                await tunnel(sock, proxy, admitted.host, admitted.port)
             tls, name = None, None
             if place.scheme == "https":
                 verified = place.host not in self._unverified
@@ -220,12 +246,19 @@ class Engine:
         except BaseException:
             sock.close()
             raise
-        connection.ip = ip
+        connection.ip = None if proxy else ip
         if tls is not None and place.host in self._unverified:
             connection.notes.append("tls_unverified")
         if admitted.stale:
             connection.notes.append("dns_stale")
         return connection
+
+    async def _proxy_address(self, host: str) -> str:
+        """The operator's proxy may stand anywhere: its address is not checked."""
+        try:
+            return str(ip_address(host))
+        except ValueError:
+            return (await self.resolver.resolve(host)).addresses[0]
 
     # -- clocks
 

@@ -14,12 +14,14 @@ from typing import Protocol
 import ada_url
 
 from crawlkit.adapters.dns import Lookup
-from crawlkit.config import Fetch
+from crawlkit.adapters.proxy import Proxy, parse_proxy
+from crawlkit.config import Fetch, of_host
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.addresses import address_refusal
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_ADDRESSES = 64
+DIRECT = Proxy("", "", 0)  # a host that is excepted from a proxy of `*`
 
 
 class Resolves(Protocol):
@@ -45,6 +47,8 @@ class Admitted:
     addresses: tuple[str, ...]
     port: int
     stale: bool = False  # the last known addresses: no resolver answers
+    proxy: Proxy | None = None  # asked for `host` and `port`; there are no addresses then
+    host: str = ""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -82,6 +86,7 @@ class Guard:
         self._allow = [ip_network(net) for net in fetch.allow_private]
         self._deny = [ip_network(net) for net in fetch.deny]
         self._connect_to = {pattern.lower(): _split_port(to) for pattern, to in fetch.connect_to.items()}
+        self._proxies = {pattern.lower(): parse_proxy(setting) or DIRECT for pattern, setting in fetch.proxy.items()}
 
     def parse(self, url: str) -> Place:
         """The place of a URL whose port is allowed. Raises Refused (URL_..., PORT_FORBIDDEN)."""
@@ -90,29 +95,32 @@ class Guard:
             raise Refused(Reason.PORT_FORBIDDEN, str(place.port))
         return place
 
+    def proxy_of(self, host: str) -> Proxy | None:
+        """The proxy through which a host is asked."""
+        found = of_host(self._proxies, host) if self._proxies else None
+        return None if found is DIRECT else found
+
     async def admit(self, place: Place) -> Admitted:
-        """The addresses to connect to, every one checked. Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL)."""
-        address, port, stale = self._mapped(place.host), place.port, False
-        if address is not None:
-            addresses, port = (address[0].strip("[]"),), address[1] or port
+        """The addresses to connect to, every one checked; behind a proxy only an address that is written or configured
+        can be. Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL)."""
+        mapped, port, stale, proxy = of_host(self._connect_to, place.host) if self._connect_to else None, place.port, False, self.proxy_of(place.host)
+        if mapped is not None:
+            addresses, port = (mapped[0].strip("[]"),), mapped[1] or port
         elif _is_address(place.host):
             addresses = (place.host,)
+        elif proxy is not None:
+            addresses = ("127.0.0.1",) if place.host == "localhost" or place.host.endswith(".localhost") else ()
+        elif place.host == "onion" or place.host.endswith(".onion"):  # RFC 7686 2: never asked of a name server
+            raise Refused(Reason.DNS_NXDOMAIN, ".onion is reached through a proxy only")
         else:
             found = await self._resolver.resolve(place.host)
             addresses, stale = found.addresses[:MAX_ADDRESSES], found.stale
         for ip in addresses:
             if why := address_refusal(ip, self._allow, self._deny):
                 raise Refused(Reason.ADDRESS_FORBIDDEN, f"{ip}: {why}")
+        if proxy is not None:
+            return Admitted((), port, False, proxy, addresses[0] if mapped else place.host)
         return Admitted(tuple(sorted(addresses, key=lambda ip: ":" in ip)), port, stale)
-
-    def _mapped(self, host: str) -> tuple[str, int | None] | None:
-        if not self._connect_to:
-            return None
-        found = self._connect_to.get(host)
-        while found is None and host:
-            host = host.partition(".")[2]
-            found = self._connect_to.get(f"*.{host}" if host else "*")
-        return found
 
 
 def _is_address(host: str) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import crawlkit
 from crawlkit.adapters.objects import Objects
 from crawlkit.adapters.parts import Record, WarcFile, write_part
+from crawlkit.adapters.session import SESSION
 from crawlkit.adapters.warc import Earlier, WarcWriter, record_id, sha1_digest
 from crawlkit.config import Config
 from crawlkit.records import Answer, Capture, FetchItem, RobotsCopy
@@ -42,7 +43,7 @@ class Recorder:
         self._stored = stored
         self._roll_s = cfg.warc.roll_s
         info = {"software": f"crawlkit/{crawlkit.__version__}", "isPartOf": cfg.crawl.id, "http-header-user-agent": cfg.agent.user_agent, "robots": "obey"}
-        self._writer = WarcWriter(folder, (cfg.crawl.id, round_id, slot, attempt), info, roll_bytes=cfg.warc.roll_bytes, roll_s=cfg.warc.roll_s)
+        self._writer = WarcWriter(folder, (cfg.crawl.id, round_id, slot, attempt), info, roll_bytes=cfg.warc.roll_bytes, roll_s=cfg.warc.roll_s, set_cookie=cfg.warc.set_cookie)
         self._pending: list[Record] = []
         self._pending_since = 0.0
         self._touched: dict[str, HostState] = {}
@@ -138,6 +139,8 @@ def describe(capture: Capture, answer: Answer) -> None:
     """Fill the fields of a capture that come from the answer's header and times."""
     capture.status, capture.ip, capture.truncated = answer.status, answer.ip, answer.truncated
     capture.started, capture.ended = answer.wall_start, answer.wall_end
+    if capture.detail is None:  # what was odd about the answer
+        capture.detail = ", ".join(note for note in dict.fromkeys(answer.notes) if note != SESSION) or None
     if answer.status is not None:
         capture.content_type = answer.header("content-type")
         capture.cache_control = answer.header("cache-control")

@@ -92,11 +92,13 @@ class WarcWriter:
         roll_bytes, roll_s: a file is due to be closed at this size or age.
         clock: Unix s, for file names, warcinfo dates and ages.
         compress: False writes plain WARC (`.warc`).
+        set_cookie: False leaves the Set-Cookie lines of all responses out, not only those of sessions.
     """
 
-    def __init__(self, folder: Path, name: tuple[str, str, int, int], info: Mapping[str, str], *, roll_bytes: int, roll_s: float, clock: Callable[[], float] = time.time, compress: bool = True) -> None:
+    def __init__(self, folder: Path, name: tuple[str, str, int, int], info: Mapping[str, str], *, roll_bytes: int, roll_s: float, clock: Callable[[], float] = time.time, compress: bool = True, set_cookie: bool = True) -> None:
         self._folder, self._name, self._info = folder, name, dict(info)
         self._roll_bytes, self._roll_s, self._clock, self._compress = roll_bytes, roll_s, clock, compress
+        self._set_cookie = set_cookie
         self._file: io.BufferedWriter | None = None
         self._filename = self._warcinfo_id = ""
         self._opened = 0.0
@@ -134,7 +136,7 @@ class WarcWriter:
             if earlier.record_id:
                 fields["WARC-Refers-To"] = earlier.record_id
         body = b"" if profile else answer.body
-        received = without_set_cookie(answer.header_bytes) if SESSION in answer.notes else answer.header_bytes
+        received = answer.header_bytes if self._set_cookie and SESSION not in answer.notes else without_set_cookie(answer.header_bytes)
         head = stored_head(received, len(answer.body), answer.status)
         offset, length = self._put(kind, uri, fields, head + body, "application/http; msgtype=response")
         if metadata:

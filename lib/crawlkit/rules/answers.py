@@ -40,7 +40,7 @@ def judge(url: str, answer: Answer, conditional: bool, policy: UrlPolicy, allow:
             return Judged(Outcome.NOT_MODIFIED)
         return Judged(Outcome.HTTP_ERROR, Reason.HTTP_3XX, "304, but nothing conditional was asked")
     if 200 <= status < 300:
-        return Judged(Outcome.FETCHED)
+        return Judged(Outcome.FETCHED, None, "partial content that nobody asked for" if status == 206 else None)
     if 300 <= status < 400:
         location = answer.header("location")
         hop = redirect(url, status, None if location is None else location.encode("latin-1", "replace"), policy, allow)

@@ -70,13 +70,14 @@ class ResponseReader:
         elif data:
             self._take(data)
 
-    def eof(self) -> None:
-        """The peer closed its side (RFC 9112 8)."""
+    def eof(self, clean: bool = True) -> None:
+        """The connection ended (RFC 9112 8); not `clean`: by a reset, or without TLS's closing alert, so that a body
+        that only the close ends is incomplete (9.8)."""
         if self.done:
             return
         if not self.head_done:
             self._fail(Reason.DISCONNECTED, "closed inside the header" if self.received else "closed before any byte")
-        elif self._take == self._until_close:
+        elif self._take == self._until_close and clean:
             self._finish(False)
         elif self._take == self._chunked and self._expect == "trailer":
             self._note("trailer_cut")

@@ -19,6 +19,7 @@ RETRIED_ERRORS = frozenset(
         Reason.CONNECT_REFUSED,
         Reason.CONNECT_TIMEOUT,
         Reason.CONNECT_FAIL,
+        Reason.PROXY_FAIL,
         Reason.TLS_FAIL,
         Reason.TIMEOUT,
         Reason.READ_STALLED,
