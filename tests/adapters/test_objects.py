@@ -1,4 +1,4 @@
-"""The object seam on a local folder: whole or not at all, and atomic compare-and-swap."""
+"""The object seam, on a local folder and on an S3 server: whole or not at all, and atomic compare-and-swap."""
 
 from __future__ import annotations
 
@@ -8,16 +8,34 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
 from crawlkit.adapters import objects
-from crawlkit.adapters.objects import LocalObjects, ObjectMissing, StoreFull
+from crawlkit.adapters.objects import LocalObjects, ObjectMissing, StoreFull, open_objects
+from crawlkit.config import S3, ConfigError
+from tests.fault_proxy import FaultProxy
+from tests.s3_server import moto, settings
+
+
+@pytest.fixture(scope="module")
+def s3():
+    with moto() as endpoint, FaultProxy(endpoint, share=0.0) as proxy:  # checks and sets one after the other
+        yield proxy.url
 
 
 @pytest.fixture
-def store(tmp_path):
+def local(tmp_path):
     return LocalObjects(tmp_path / "store")
+
+
+@pytest.fixture(params=["local", "s3"])
+def store(request, tmp_path):
+    if request.param == "local":
+        return request.getfixturevalue("local")
+    return open_objects(f"s3://crawl/{tmp_path.name}", settings(request.getfixturevalue("s3")))
 
 
 def test_put_get_list_delete(store):
@@ -39,7 +57,7 @@ def test_put_get_list_delete(store):
 
 
 def test_missing(store):
-    for call in (store.get, store.size, store.open_range):
+    for call in (store.get, store.size, store.open_range, store.modified):
         with pytest.raises(ObjectMissing):
             call("a/b")
 
@@ -53,14 +71,16 @@ def test_files_and_ranges(store, tmp_path):
     assert store.open_range("w/x.warc.gz", 10, 3).read() == bytes([10, 11, 12])
     with store.open_range("w/x.warc.gz", 98) as f:
         assert f.read() == bytes([98, 99])
-    assert store.local_path("w/x.warc.gz").read_bytes() == source.read_bytes()
+    with store.open_range("w/x.warc.gz", 10, 20) as f:
+        assert (f.seek(5), f.read(3), f.seek(100), f.read(3)) == (5, bytes([15, 16, 17]), 100, b"")
+    assert abs(store.modified("w/x.warc.gz") - time.time()) < 10
 
 
 @pytest.mark.parametrize("key", ["", "/etc/passwd", "a/../../b", "a//b", "a/", ".", ".tmp/x", ".cas.lock", "a\0b"])
 def test_keys_stay_inside_the_store(store, key):
     with pytest.raises(ValueError):
         store.put_if_absent(key, b"")
-    assert not store.root.exists() or os.listdir(store.root / ".tmp") == []
+    assert store.list() == []
 
 
 def test_compare_and_swap(store):
@@ -90,24 +110,34 @@ def test_compare_and_swap_loses_no_increment_between_threads(store):
     assert store.get("n")[0] == b"100"
 
 
-def test_compare_and_swap_has_one_winner_between_processes(store):
+def test_compare_and_swap_has_one_winner_between_processes(local):
     code = "import sys; from pathlib import Path; from crawlkit.adapters.objects import LocalObjects as L; print(L(Path(sys.argv[1])).compare_and_swap('k', sys.argv[2].encode(), None) is not None)"
-    running = [subprocess.Popen([sys.executable, "-c", code, str(store.root), str(i)], stdout=subprocess.PIPE, text=True) for i in range(4)]
+    running = [subprocess.Popen([sys.executable, "-c", code, str(local.root), str(i)], stdout=subprocess.PIPE, text=True) for i in range(4)]
     assert sorted(p.communicate(timeout=20)[0].strip() for p in running) == ["False", "False", "False", "True"]
 
 
-def test_a_full_disk_is_named_and_leaves_nothing(store, monkeypatch):
+def test_a_full_disk_is_named_and_leaves_nothing(local, monkeypatch):
     def full(fd):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(objects.os, "fsync", full)
     with pytest.raises(StoreFull, match="no room left"):
-        store.put_if_absent("a/b", b"1")
+        local.put_if_absent("a/b", b"1")
     monkeypatch.undo()
-    assert store.list() == []
-    assert os.listdir(store.root / ".tmp") == []
+    assert local.list() == []
+    assert os.listdir(local.root / ".tmp") == []
 
 
 def test_it_travels_to_a_worker(store):
     store.put("a", b"1")
     assert pickle.loads(pickle.dumps(store)).get("a")[0] == b"1"
+
+
+def test_places():
+    assert open_objects("/a/b", S3()) == LocalObjects(Path("/a/b"))
+    at = open_objects("s3a://bucket/a/b/", S3())
+    assert (at.bucket, at.prefix, str(at)) == ("bucket", "a/b/", "s3://bucket/a/b/")
+    assert open_objects("s3://bucket", S3()).prefix == ""
+    for bad in ("s3://", "gs://bucket/x"):
+        with pytest.raises(ConfigError, match="s3://bucket/prefix"):
+            open_objects(bad, S3())

@@ -1,7 +1,8 @@
 """The seam to stored objects: part manifests, leases, WARC files, control objects.
 
-`LocalObjects` keeps them below a folder. Keys are relative paths with `/`. Objects appear whole or not at all;
-compare-and-swap is atomic between the processes of one machine (`flock`).
+`LocalObjects` keeps them below a folder, `objects_s3.S3Objects` in an S3 bucket; `open_objects` chooses. Keys are
+relative paths with `/`. Objects appear whole or not at all; compare-and-swap is atomic, on a folder between the
+processes of one machine (`flock`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from crawlkit.config import S3
+
 _LOCK = ".cas.lock"
 _TMP = ".tmp"
 
@@ -26,12 +29,23 @@ class StoreFull(OSError):
     """No room left in the store (ENOSPC, EDQUOT); the object was not stored."""
 
 
+class StoreUnavailable(OSError):
+    """The store did not answer within the time for retries. Whether the last call was done is not known."""
+
+
+class StoreRefused(OSError):
+    """The store will not do it (no such bucket, no permission, no credentials); the message says what to change."""
+
+
 class ObjectMissing(KeyError):
     """No object has this key."""
 
 
 class Objects(Protocol):
-    """What the crawler needs of an object store. An etag changes with the content."""
+    """What the crawler needs of an object store. An etag changes with the content.
+
+    Every method may raise StoreUnavailable and StoreRefused, and ValueError for what is no key.
+    """
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Store; False if the key exists (nothing is changed). Raises StoreFull, OSError."""
@@ -59,6 +73,9 @@ class Objects(Protocol):
 
     def size(self, key: str) -> int:
         """Bytes. Raises ObjectMissing."""
+
+    def modified(self, key: str) -> float:
+        """Unix s of the last write. Raises ObjectMissing."""
 
     def local_path(self, key: str) -> Path | None:
         """Where the object lies on this machine's disk; None if it does not."""
@@ -135,11 +152,14 @@ class LocalObjects:
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectMissing(key) from None
 
+    def modified(self, key: str) -> float:
+        try:
+            return self.local_path(key).stat().st_mtime
+        except (FileNotFoundError, NotADirectoryError):
+            raise ObjectMissing(key) from None
+
     def local_path(self, key: str) -> Path:
-        parts = key.split("/")
-        if any(p in ("", ".", "..") or "\0" in p for p in parts) or parts[0] in (_TMP, _LOCK):
-            raise ValueError(f"not an object key: {key!r}")
-        return self.root.joinpath(*parts)
+        return self.root.joinpath(*key_parts(key))
 
     @contextlib.contextmanager
     def _temporary(self, src: BinaryIO) -> Iterator[Path]:
@@ -184,6 +204,23 @@ class LocalObjects:
         with open(self.root / _LOCK, "a") as f:
             fcntl.flock(f, fcntl.LOCK_EX)  # released with the descriptor, also when the process dies
             yield
+
+
+def open_objects(place: str, s3: S3) -> Objects:
+    """The store at a place: `s3://bucket/prefix` (also `s3a://`), else a folder. Raises ConfigError."""
+    if "://" not in place:
+        return LocalObjects(Path(place))
+    from crawlkit.adapters.objects_s3 import S3Objects  # boto3 takes half a second to load
+
+    return S3Objects.at(place, s3)
+
+
+def key_parts(key: str) -> list[str]:
+    """The segments of a key. Raises ValueError for what is none: empty or dot segments, NUL, names that the store uses itself."""
+    parts = key.split("/")
+    if any(p in ("", ".", "..") or "\0" in p for p in parts) or parts[0] in (_TMP, _LOCK):
+        raise ValueError(f"not an object key: {key!r:.200}")
+    return parts
 
 
 @contextlib.contextmanager
