@@ -27,8 +27,10 @@ test: setup
 test-slow: setup
 	$(BIN)/python -m pytest -m "slow and not ci"
 
+# Benchmarks beside other libraries (bench/results); NAME=rules for one of them.
 bench: setup
-	$(BIN)/python -m bench
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r conf/bench.lock
+	$(BIN)/python -m bench $(NAME)
 
 # The package for spark-submit --py-files (docs/spark-submit.md).
 zip:

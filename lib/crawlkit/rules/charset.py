@@ -49,6 +49,22 @@ def decode(body: bytes, content_type: str | None = None) -> tuple[str, Encoding]
     return decode_as(body, encoding.name), encoding
 
 
+def decode_utf8(body: bytes, content_type: str | None = None) -> tuple[bytes, Encoding]:
+    """`decode`, its text in UTF-8: most pages are, and then nothing is copied."""
+    encoding = detect_encoding(body, content_type)
+    if encoding.name in ("utf-8", "windows-1252") and body.isascii():
+        return body, encoding
+    if encoding.how == "bom":
+        body = body[3 if encoding.name == "utf-8" else 2 :]
+    if encoding.name == "utf-8":
+        try:
+            body.decode()
+            return body, encoding
+        except UnicodeDecodeError:
+            pass
+    return decode_as(body, encoding.name).encode("utf-8", "replace"), encoding
+
+
 _CHARSET_PARAM = re.compile(r""";[ \t]*charset[ \t]*=[ \t]*(?:"([^"]*)"?|'([^']*)'?|([^\s;,"']+))""", re.I)
 
 
@@ -64,19 +80,16 @@ def prescan(head: bytes) -> str | None:
         return "utf-16le"
     if head.startswith(b"\0<\0?\0x"):
         return "utf-16be"
-    low, pos, end = head.lower(), 0, len(head)
-    while m := _MARKUP.search(low, pos):
+    low, pos = head.lower(), 0
+    last = low.rfind(b"charset")
+    while (m := _MARKUP.search(low, pos)) and m.start() < last:
         pos = m.end()
         if m.group().startswith(b"<meta"):
             name, pos = _meta_encoding(low, pos - 1)
             if name:
                 return name
         elif m.group()[-1:].isalpha():
-            while pos < end and low[pos] not in b"\t\n\x0c\r >":
-                pos += 1
-            attr: tuple[bytes, bytes] | None = (b"", b"")
-            while attr is not None:
-                attr, pos = _attribute(low, pos)
+            pos = _TAG.match(low, pos).end()  # type: ignore[union-attr]
         else:
             # "<!-->" is a whole comment
             pos = low.find(b"-->", m.start() + 2) if m.group() == b"<!--" else low.find(b">", m.start())
@@ -86,6 +99,13 @@ def prescan(head: bytes) -> str | None:
 
 
 _MARKUP = re.compile(rb"<(?:!--|meta[\t\n\x0c\r /]|/?[a-z]|[!/?])")
+
+
+# The rest of a tag, its attributes taken as by "get an attribute": up to the ">", or all if there is none.
+_TAG = re.compile(
+    rb"[^\t\n\x0c\r >]*+(?:[\t\n\x0c\r /]*+[^\t\n\x0c\r />][^\t\n\x0c\r />=]*+"
+    rb"(?:[\t\n\x0c\r ]*+=[\t\n\x0c\r ]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\t\n\x0c\r >]*+))?+)*+[\t\n\x0c\r /]*+"
+)
 
 
 def _meta_encoding(low: bytes, pos: int) -> tuple[str | None, int]:

@@ -100,22 +100,23 @@ class Document:
         return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
 
 
-def parse_tree(markup: str) -> tuple[LexborHTMLParser, list[str]]:
-    """Tree of a page, and what had to be cut for it to be built in linear time. Never raises."""
-    safe, cut = guarded(markup)
+def parse_tree(markup: str | bytes) -> tuple[LexborHTMLParser, list[str]]:
+    """Tree of a page (bytes: in UTF-8), and what had to be cut for it to be built in linear time. Never raises."""
+    safe, cut = guarded(_raw(markup))
     return LexborHTMLParser(safe, options=LexborDocumentOptions.WO_EVENTS), cut
 
 
-def read_html(markup: str) -> Document:
+def read_html(markup: str | bytes) -> Document:
     """Everything that the later steps need of a page's markup, in one pass. Never raises."""
-    tree, cut = parse_tree(markup)
+    raw = _raw(markup)
+    tree, cut = parse_tree(raw)
     doc = Document(flags=cut, tree=tree)
     if tree.root is not None:
-        _Walk(doc, _hidden(tree, markup), _WANTED if "ld+json" in markup else _WANTED - {"script"}).run(tree.root)
+        _Walk(doc, _hidden(tree, raw), _WANTED if b"ld+json" in raw else _WANTED - {"script"}).run(tree.root)
     return doc
 
 
-def read_addresses(markup: str) -> Document:
+def read_addresses(markup: str | bytes) -> Document:
     """Only what names an address (anchors without their text, link, meta, base and frame elements): for callers that want links."""
     tree, cut = parse_tree(markup)
     doc = Document(flags=cut, tree=tree)
@@ -130,6 +131,10 @@ def read_addresses(markup: str) -> Document:
     return doc
 
 
+def _raw(markup: str | bytes) -> bytes:
+    return markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")
+
+
 def _above(node: LexborNode) -> int:
     flags, parent = 0, node.parent
     while parent is not None:
@@ -138,9 +143,9 @@ def _above(node: LexborNode) -> int:
     return flags
 
 
-def _hidden(tree: LexborHTMLParser, markup: str) -> frozenset[int]:
+def _hidden(tree: LexborHTMLParser, raw: bytes) -> frozenset[int]:
     """Elements that are not rendered by their own attributes; a page that hides its whole body waits for a script."""
-    if "hidden" not in markup and "display" not in markup:
+    if b"hidden" not in raw and b"display" not in raw:
         return frozenset()
     found = tree.css('[hidden],[style*="display:none"],[style*="display: none"]')
     return frozenset(n.mem_id for n in found if n.tag not in ("html", "body", "main", "article") and n.attributes.get("hidden") != "until-found")
@@ -156,10 +161,10 @@ class _Walk:
         self.anchors: list[tuple[str, str, str, list[str], int]] = []
 
     def run(self, root: LexborNode) -> None:
-        outside = (0, 0, -1)
-        path: list[tuple[int, tuple[int, int, int]]] = [(0, outside)]  # open elements and the states of their children
-        pieces: list[str] = []  # the open block: its text, its place, characters of links in it
-        place, linked = outside, 0
+        place = outside = (0, 0, -1)
+        states: dict[int, tuple[int, int, int]] = {}  # by element: what its children inherit
+        pieces: list[str] = []  # the open block: its text; `place` where it stands, `linked` characters of links in it
+        linked = 0
         elements, hidden, wanted, anchors = self.doc.elements, self.hidden, self.wanted, self.anchors
         elements.append((0, "#document", ""))
         for node in root.traverse(include_text=True):
@@ -172,40 +177,31 @@ class _Walk:
                         if anchors:
                             anchors[-1][3].append(" ")
                     continue
-            elif tag is None or tag[0] == "-":
-                continue
-            parent = node.parent.mem_id
-            while path[-1][0] != parent and len(path) > 1:
-                path.pop()
-            state = path[-1][1]
-            index, flags, anchor = state
-            if tag == "-text":
-                if not flags & SKIP:
-                    if index != place[0]:
+                state = states.get(node.parent.mem_id, outside)
+                if not state[1] & SKIP:
+                    if state[0] != place[0]:
                         if pieces:
                             self.close(pieces, place, linked)
                         place, linked = state, 0
                     pieces.append(text)
-                    if anchor >= 0:
+                    if state[2] >= 0:
                         linked += len(text)
-                        anchors[anchor][3].append(text)
+                        anchors[state[2]][3].append(text)
                 continue
-            if flags & FOREIGN:
-                if tag in ("foreignObject", "foreignobject"):
-                    flags &= ~FOREIGN
-                elif tag in ("title", "desc", "metadata", "style", "script"):
-                    flags |= SKIP
-                elif tag == "a":
-                    anchor = self.want(node, tag, flags, anchor)
-            elif (kind := _KINDS.get(tag)) is not None:
+            kind = _KINDS.get(tag)
+            if kind is None and (tag is None or tag[0] == "-"):
+                continue
+            state = states.get(node.parent.mem_id, outside)
+            if state[1] & FOREIGN:
+                state = self.foreign(node, tag, *state)
+            elif kind is not None:
                 own, is_block, named = kind
+                index, flags, anchor = state
                 flags |= own
                 if is_block:
                     names = ""
-                    if named:
-                        attributes = node.attributes
-                        if attributes:
-                            names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+                    if named and (attributes := node.attributes):
+                        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
                     elements.append((index, tag, names))
                     index = len(elements) - 1
                     if pieces:
@@ -216,15 +212,26 @@ class _Walk:
                     continue
                 if tag in wanted:
                     anchor = self.want(node, tag, flags, anchor)
+                state = index, flags, anchor
             key = node.mem_id
             if key in hidden:
-                flags |= SKIP
-            path.append((key, (index, flags, anchor)))
+                state = state[0], state[1] | SKIP, state[2]
+            states[key] = state
         if pieces:
             self.close(pieces, place, linked)
         self.doc.anchors = [
             Anchor(tag, href, rel, " ".join("".join(text[:100]).split())[:MAX_ANCHOR_CHARS], flags) for tag, href, rel, text, flags in anchors
         ]
+
+    def foreign(self, node: LexborNode, tag: str, index: int, flags: int, anchor: int) -> tuple[int, int, int]:
+        """The state of an element inside svg or math."""
+        if tag in ("foreignObject", "foreignobject"):
+            flags &= ~FOREIGN
+        elif tag in ("title", "desc", "metadata", "style", "script"):
+            flags |= SKIP
+        elif tag == "a":
+            anchor = self.want(node, tag, flags, anchor)
+        return index, flags, anchor
 
     def close(self, pieces: list[str], place: tuple[int, int, int], linked: int) -> None:
         """Makes the open block's pieces a block, if there is text in them."""
@@ -243,34 +250,33 @@ class _Walk:
                 return anchor
             self.anchors.append((tag, raw[href] or "", raw.get("rel") or "", [raw.get("alt") or ""] if tag == "area" else [], flags))
             return len(self.anchors) - 1 if tag == "a" else anchor
-        values = {k: v or "" for k, v in raw.items()}
-        get = values.get
-        if tag == "img" or (tag == "source" and "srcset" in values) or (tag == "input" and get("type", "").lower() == "image"):
-            doc.images.append(Image(get("src", ""), get("srcset", ""), get("alt", ""), get("width", ""), get("height", "")))
-            if anchor >= 0 and get("alt"):
-                self.anchors[anchor][3].append(f" {values['alt']} ")
-        elif tag == "meta":
-            doc.metas.append((values, flags))
+        if tag == "meta":
+            doc.metas.append(({k: v or "" for k, v in raw.items()}, flags))
         elif tag == "link":
-            doc.links.append((values, flags))
+            doc.links.append(({k: v or "" for k, v in raw.items()}, flags))
+        elif tag == "img" or (tag == "source" and "srcset" in raw) or (tag == "input" and (raw.get("type") or "").lower() == "image"):
+            alt = raw.get("alt") or ""
+            doc.images.append(Image(raw.get("src") or "", raw.get("srcset") or "", alt, raw.get("width") or "", raw.get("height") or ""))
+            if alt and anchor >= 0:
+                self.anchors[anchor][3].append(f" {alt} ")
         elif tag == "base":
-            if doc.base_href is None and "href" in values:
-                doc.base_href = values["href"]
+            if doc.base_href is None and "href" in raw:
+                doc.base_href = raw["href"] or ""
         elif tag == "title":
             doc.title = doc.title or " ".join(node.text().split()) or None
         elif tag in _MEDIA:
-            if get(_MEDIA[tag]):
-                doc.media.append(values[_MEDIA[tag]])
-            if get("poster"):
-                doc.images.append(Image(values["poster"], "", "", "", ""))
+            if address := raw.get(_MEDIA[tag]):
+                doc.media.append(address)
+            if poster := raw.get("poster"):
+                doc.images.append(Image(poster, "", "", "", ""))
         elif tag == "iframe" or tag == "frame":
-            if get("src"):
-                doc.frames.append((tag, values["src"]))
+            if src := raw.get("src"):
+                doc.frames.append((tag, src))
         elif tag == "html":
-            doc.lang = get("lang") or get("xml:lang") or None
+            doc.lang = raw.get("lang") or raw.get("xml:lang") or None
         elif tag == "time":
-            if get("datetime"):
-                doc.times.append(values["datetime"])
-        elif tag == "script" and "ld+json" in get("type", "").lower():
+            if when := raw.get("datetime"):
+                doc.times.append(when)
+        elif tag == "script" and "ld+json" in (raw.get("type") or "").lower():
             doc.json_ld.append(node.text())
         return anchor

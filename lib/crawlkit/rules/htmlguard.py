@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 
 MAX_DEPTH = 512  # levels that browsers keep too
 MAX_ATTRIBUTES = 200  # of one tag
@@ -40,16 +41,27 @@ _ATTRIBUTE = re.compile(_ONE_ATTRIBUTE)
 _TOO_MANY = re.compile(rf"[A-Za-z][^\s/>]*+(?>{_ONE_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}".encode())
 
 
-def guarded(markup: str) -> tuple[bytes, list[str]]:
-    """Markup (UTF-8) that the parser builds in linear time, and what was cut: too_deep, too_many_attributes, too_many_formats."""
-    raw = markup.encode("utf-8", "replace")
-    pieces = raw.split(b"<")
-    tags = len(pieces)
+def guarded(raw: bytes) -> tuple[bytes, list[str]]:
+    """Markup (UTF-8, as is `raw`) that the parser builds in linear time, and what was cut: too_deep, too_many_attributes, too_many_formats."""
+    tags = raw.count(b"<") + 1
     if tags <= FEW_TAGS or (tags <= MANY_TAGS and tags * len(_FORMAT_OPEN.findall(raw)) <= MAX_REOPENED):
-        if not any(_TOO_MANY.match(p) for p in [p for p in pieces if len(p) > LONG_TAG]):
+        if not any(_TOO_MANY.match(raw, start) for start in _long_stretches(raw)):
             return raw, []
-    scan = _Scan(markup)
+    scan = _Scan(raw.decode("utf-8", "replace"))
     return (scan.result().encode("utf-8", "replace"), sorted(scan.cut)) if scan.run() else (raw, [])
+
+
+def _long_stretches(raw: bytes) -> Iterator[int]:
+    """Where more than LONG_TAG bytes begin that hold no "<"."""
+    start = 0
+    while start + LONG_TAG < len(raw):
+        last = raw.rfind(b"<", start, start + LONG_TAG + 1)
+        if last < 0:
+            yield start
+            last = raw.find(b"<", start + LONG_TAG)
+            if last < 0:
+                return
+        start = last + 1
 
 
 class _Scan:

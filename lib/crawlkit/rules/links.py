@@ -105,6 +105,12 @@ def read_links(doc: Document, url: str, headers: Iterable[tuple[str, str]] = (),
     return out
 
 
+def anchor_urls(doc: Document, url: str, encoding: str = "utf-8", policy: UrlPolicy = DEFAULT_POLICY) -> list[str]:
+    """Canonical URLs of the `a` and `area` elements of a document at the canonical address `url`, in order, with repeats."""
+    resolve = _Resolver(base_url(doc.base_href, url, policy), encoding, policy).resolve
+    return [found for found, refused in [resolve(a.href) for a in doc.anchors[:MAX_LINKS]] if refused is None]
+
+
 def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> str:
     """Document base URL (HTML Standard 4.2.3): the first base element's href against the page's address, else that address."""
     if href is None:
@@ -130,13 +136,14 @@ class _Resolver:
 
     def resolve(self, reference: str) -> tuple[str, Reason | None]:
         found = self.known.get(reference)
-        if found is None:
-            text = reference if reference.isascii() else document_query(reference, self.encoding)
-            try:
-                found = canonicalize(text.strip("\t\n\x0c\r "), self.base, self.policy), None
-            except Refused as e:
-                found = reference[:MAX_WRITTEN_CHARS], e.reason
-            self.known[reference] = found
+        if found is not None:
+            return found
+        text = reference if reference.isascii() else document_query(reference, self.encoding)
+        try:
+            found = canonicalize(text.strip("\t\n\x0c\r "), self.base, self.policy), None
+        except Refused as e:
+            found = reference[:MAX_WRITTEN_CHARS], e.reason
+        self.known[reference] = found
         return found
 
     def link(self, kind: str, reference: str, anchor: str = "", rel: str = "", hreflang: str = "", where: str = "element") -> Link:

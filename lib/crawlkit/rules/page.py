@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crawlkit.outcomes import Reason
-from crawlkit.rules.charset import Encoding, decode
+from crawlkit.rules.charset import Encoding, decode_utf8
 from crawlkit.rules.content_types import kind_of
 from crawlkit.rules.fingerprint import Fingerprint, fingerprint
 from crawlkit.rules.html import Document, read_html
@@ -95,7 +95,7 @@ def parse_page(
 
 
 def _html_page(body: bytes, digest: str, url: str, content_type: str | None, headers: Headers, agent: str, policy: UrlPolicy) -> Page:
-    markup, encoding = decode(body, content_type)
+    markup, encoding = decode_utf8(body, content_type)
     doc = read_html(markup)
     robots = robots_directives(((m["name"], m.get("content", "")) for m, _ in doc.metas if "name" in m), headers, agent)
     links = _without_nofollow(read_links(doc, url, headers, encoding.name, policy), robots)

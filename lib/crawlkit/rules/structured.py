@@ -37,16 +37,16 @@ def json_ld(blocks: Iterable[str]) -> tuple[list[Any], int]:
     return out, bad
 
 
-def microdata(tree: LexborHTMLParser, markup: str) -> list[dict[str, Any]]:
+def microdata(tree: LexborHTMLParser, raw: bytes) -> list[dict[str, Any]]:
     """Top-level items: {"type": [...], "id": ..., "properties": {name: [value or item, ...]}}; itemref is not followed."""
-    if "itemscope" not in markup and "ITEMSCOPE" not in markup:
+    if b"itemscope" not in raw and b"ITEMSCOPE" not in raw:
         return []
     return _items(tree, "[itemscope]", "[itemprop]", "itemscope", "itemprop", "itemtype", "itemid")
 
 
-def rdfa(tree: LexborHTMLParser, markup: str) -> list[dict[str, Any]]:
+def rdfa(tree: LexborHTMLParser, raw: bytes) -> list[dict[str, Any]]:
     """Top-level typed resources in the form of `microdata`; prefixes are kept as written."""
-    if "typeof" not in markup and "TYPEOF" not in markup:
+    if b"typeof" not in raw and b"TYPEOF" not in raw:
         return []
     return _items(tree, "[typeof]", "[property]", "typeof", "property", "typeof", "resource")
 

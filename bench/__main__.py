@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import importlib
+import sys
+
+NAMES = ("rules", "maintext")
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    for name in names or NAMES:
+        importlib.import_module(f"bench.{name}").main()
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))
