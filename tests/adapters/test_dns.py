@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
+import socket
+import threading
 
 import dns.message
 import dns.rcode
+import dns.rdatatype
 import dns.rrset
 import pytest
 
 from crawlkit.adapters.dns import FAIL_S, Lookup, NameServers, Resolver, make_resolver, read_hosts
 from crawlkit.outcomes import Reason, Refused
+from tests.tls_server import _server_context, trusting_context
 
 IP = ("93.184.216.34",)
 
@@ -253,4 +259,115 @@ def test_alias_loop_and_odd_names():
 
 
 def test_configured_servers_are_used():
-    assert make_resolver(["127.0.0.1:5353", "[::1]:53", "192.0.2.53"])._query._servers == [("127.0.0.1", 5353), ("::1", 53), ("192.0.2.53", 53)]
+    servers = make_resolver(["127.0.0.1:5353", "[::1]:53", "192.0.2.53", "https://dns.example:8443/q"])._query._servers
+    assert [(s.name, s._port) for s in servers] == [("127.0.0.1", 5353), ("::1", 53), ("192.0.2.53", 53), ("dns.example", 8443)]
+
+
+# -- DNS over HTTPS (RFC 8484)
+
+
+def doh_server(reply, host="dns.example", keep=True):
+    """A TLS server whose answer to each POST is `reply(query)`: bytes, or None for its close."""
+    listener, context, posts = socket.create_server(("127.0.0.1", 0)), _server_context(None, host), []
+
+    def one(client):
+        with contextlib.suppress(OSError), context.wrap_socket(client, server_side=True) as stream:
+            while True:
+                data = b""
+                while b"\r\n\r\n" not in data:
+                    got = stream.recv(65536)
+                    if not got:
+                        return
+                    data += got
+                head, _, body = data.partition(b"\r\n\r\n")
+                while len(body) < int(re.search(rb"Content-Length: (\d+)", head)[1]):
+                    body += stream.recv(65536)
+                posts.append(head)
+                answer = reply(dns.message.from_wire(body))
+                if answer is None:
+                    return
+                stream.sendall(answer)
+                if not keep:
+                    return
+
+    def run():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=run, daemon=True).start()
+    return listener, posts
+
+
+def doh_reply(query):
+    reply = dns.message.make_response(query)
+    kind = dns.rdatatype.to_text(query.question[0].rdtype)
+    if kind == "A":
+        reply.answer.append(dns.rrset.from_text(query.question[0].name, 300, "IN", "A", *IP))
+    wire = reply.to_wire()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\nContent-Length: %d\r\n\r\n" % len(wire) + wire
+
+
+def ask_doh(listener, *names, host="dns.example"):
+    async def all_of_them():
+        servers = NameServers([f"https://{host}:{listener.getsockname()[1]}/dns-query"], timeout_s=2.0, tls=trusting_context())
+        try:
+            return [await servers(name) for name in names]
+        finally:
+            await servers.close()
+
+    with listener:
+        return asyncio.run(all_of_them())
+
+
+def _named(monkeypatch):
+    """Connections go to loopback, certificates are checked for the name."""
+    real = asyncio.open_connection
+    monkeypatch.setattr(asyncio, "open_connection", lambda host, port, ssl: real("127.0.0.1", port, ssl=ssl, server_hostname="dns.example"))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_https_server(monkeypatch, keep):
+    _named(monkeypatch)
+    listener, posts = doh_server(doh_reply, keep=keep)
+    found = ask_doh(listener, "a.example", "b.example")
+    assert [(f.addresses, f.ttl_s, f.error) for f in found] == [(IP, 300.0, None)] * 2
+    assert len(posts) == 2 and posts[0].startswith(b"POST /dns-query HTTP/1.1\r\nHost: dns.example:") and b"Accept: application/dns-message" in posts[0]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        lambda q: None,
+        lambda q: b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\nContent-Length: 3\r\n\r\nabc",
+        lambda q: b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
+        lambda q: b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi",
+        lambda q: b"nonsense\r\n\r\n",
+        lambda q: b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\n\r\n" + b"x" * 70_000,
+        lambda q: doh_reply(dns.message.make_query("other.example", "A")),
+    ],
+)
+def test_https_server_that_fails(monkeypatch, reply):
+    _named(monkeypatch)
+    (found,) = ask_doh(doh_server(reply)[0], "a.example")
+    assert found.error is Reason.DNS_FAIL
+
+
+def test_https_server_with_another_certificate(monkeypatch):
+    _named(monkeypatch)
+    (found,) = ask_doh(doh_server(doh_reply, "other.example")[0], "a.example")
+    assert found.error is Reason.DNS_FAIL and "SSL" in found.detail
+
+
+def test_remembered_addresses_serve_only_when_all_servers_fail():
+    w = World()
+    w.resolver.remember("site.example", ["192.0.2.9"])
+    assert w.at(0).addresses == IP  # servers answer: their word
+    w = World()
+    w.resolver.remember("site.example", ["192.0.2.9"])
+    w.reply = Lookup(error=Reason.DNS_FAIL)
+    assert (w.at(0).addresses, w.at(1).stale) == (("192.0.2.9",), True)
+    w = World()
+    w.resolver.remember("site.example", ["192.0.2.9"])
+    w.reply = Lookup(error=Reason.DNS_NXDOMAIN, ttl_s=60)
+    assert w.at(0) is Reason.DNS_NXDOMAIN  # the name is gone: not stale but false

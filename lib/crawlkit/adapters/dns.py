@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from ssl import SSLContext
 
 import dns.asyncquery
 import dns.exception
@@ -20,6 +21,7 @@ import dns.name
 import dns.rcode
 import dns.resolver
 
+from crawlkit.adapters.doh import HttpsServer
 from crawlkit.outcomes import Reason, Refused
 
 MAX_TTL_S = 86_400.0
@@ -98,6 +100,22 @@ class Resolver:
             raise Refused(lookup.error, lookup.detail)
         return lookup
 
+    def remember(self, name: str, addresses: Sequence[str]) -> None:
+        """Addresses that served before this task: good for a day, and only if all servers fail."""
+        if addresses and name not in self._entries:
+            now = self._clock()
+            self._entries[name] = _Entry(Lookup(tuple(addresses), 0.0), now, now, now)
+
+    def count_kept(self) -> None:
+        """A request went over a connection that stood: its address needed no server."""
+        self.counts["lookups"] += 1
+        self.counts["hits"] += 1
+
+    async def close(self) -> None:
+        """Ends connections to the servers."""
+        if isinstance(self._query, NameServers):
+            await self._query.close()
+
     async def prefetch(self, names: Iterable[str], parallel: int = 50) -> None:
         """Resolves names into the cache, `parallel` at a time; failures are cached too."""
         waiting = iter(dict.fromkeys(names))
@@ -144,11 +162,24 @@ class Resolver:
         return lookup
 
 
-class NameServers:
-    """Asks name servers (RFC 1035) in turn: the first that is not backing off; one that fails waits 1, 2, 4 ... 60 s."""
+class _UdpServer:
+    """A server asked by UDP, and by TCP where the reply does not fit (RFC 1035 4.2, RFC 7766)."""
 
-    def __init__(self, servers: Sequence[str], *, timeout_s: float = 3.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._servers = [_address_port(s) for s in servers]
+    def __init__(self, setting: str) -> None:
+        self.name, self._port = _address_port(setting)
+
+    async def __call__(self, query: dns.message.Message, timeout_s: float) -> dns.message.Message:
+        return (await dns.asyncquery.udp_with_fallback(query, self.name, timeout=timeout_s, port=self._port, ignore_unexpected=True))[0]
+
+
+class NameServers:
+    """Asks name servers (RFC 1035) in turn: the first that is not backing off; one that fails waits 1, 2, 4 ... 60 s.
+
+    `servers`: address, address:port, or https://host/path (RFC 8484, verified by `tls`).
+    """
+
+    def __init__(self, servers: Sequence[str], *, timeout_s: float = 3.0, clock: Callable[[], float] = time.monotonic, tls: SSLContext | None = None) -> None:
+        self._servers = [HttpsServer(s, tls) if s.startswith("https://") else _UdpServer(s) for s in servers]
         self._timeout_s = timeout_s
         self._clock = clock
         self._failures = [0] * len(servers)
@@ -168,19 +199,24 @@ class NameServers:
     async def _ask(self, name: dns.name.Name, kind: str) -> Lookup:
         now, detail = self._clock(), "no name server"
         for at in sorted(range(len(self._servers)), key=lambda i: (max(self._retry_at[i] - now, 0.0), i)):
-            address, port = self._servers[at]
+            server = self._servers[at]
             query = dns.message.make_query(name, kind, use_edns=0, payload=1232)
             try:
-                reply, _ = await dns.asyncquery.udp_with_fallback(query, address, timeout=self._timeout_s, port=port, ignore_unexpected=True)
+                reply = await server(query, self._timeout_s)
                 if reply.rcode() in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
                     self._failures[at], self._retry_at[at] = 0, 0.0
                     return _read(reply)
-                detail = f"{address}: {dns.rcode.to_text(reply.rcode())}"
+                detail = f"{server.name}: {dns.rcode.to_text(reply.rcode())}"
             except (dns.exception.DNSException, OSError, EOFError, ValueError) as err:
-                detail = f"{address}: {type(err).__name__}"
+                detail = f"{server.name}: {type(err).__name__}"
             self._failures[at] += 1
             self._retry_at[at] = self._clock() + min(60.0, 2.0 ** (self._failures[at] - 1))
         return Lookup(error=Reason.DNS_FAIL, detail=detail)
+
+    async def close(self) -> None:
+        for server in self._servers:
+            if isinstance(server, HttpsServer):
+                await server.close()
 
 
 def _read(reply: dns.message.Message) -> Lookup:

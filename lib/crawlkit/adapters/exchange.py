@@ -71,12 +71,13 @@ class Exchange:
 class Connection(asyncio.BufferedProtocol):
     """One transport; reads into the engine's one buffer and feeds the reader of the exchange under way."""
 
-    __slots__ = ("_buffer", "transport", "ip", "reader", "refuses", "waiter", "first_byte", "idle_since", "lost", "used", "notes")
+    __slots__ = ("_buffer", "transport", "ip", "named", "reader", "refuses", "waiter", "first_byte", "idle_since", "lost", "used", "notes")
 
     def __init__(self, buffer: memoryview) -> None:
         self._buffer = buffer
         self.transport: asyncio.Transport | None = None
         self.ip: str | None = None  # None: a proxy's to know
+        self.named = False  # its address came from the resolver
         self.reader: ResponseReader | None = None
         self.refuses: Callable[[ResponseReader], bool] | None = None
         self.waiter: asyncio.Future[None] | None = None

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 from ssl import SSLContext, SSLError
 
-from crawlkit.adapters.dns import make_resolver
+from crawlkit.adapters.dns import Resolver, make_resolver
 from crawlkit.adapters.exchange import Connection, Exchange
 from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves, parse_place
 from crawlkit.adapters.proxy import tunnel
@@ -119,6 +119,8 @@ class Engine:
         for connection in [*self._idle.values(), *(e.connection for e in self._exchanges if e.connection)]:
             connection.abort()
         self._idle.clear()
+        if isinstance(self.resolver, Resolver):
+            await self.resolver.close()
         if self._ticker is not None:
             self._ticker.cancel()
             self._ticker = None
@@ -132,6 +134,8 @@ class Engine:
         connection = self._idle.pop(key, None)
         if connection is None or not connection.open:
             connection = await self._connect(place, exchange, answer)
+        elif isinstance(self.resolver, Resolver) and connection.named:
+            self.resolver.count_kept()
         while True:
             refused: list[str] = []
 
@@ -246,7 +250,7 @@ class Engine:
         except BaseException:
             sock.close()
             raise
-        connection.ip = None if proxy else ip
+        connection.ip, connection.named = None if proxy else ip, admitted.named
         if tls is not None and place.host in self._unverified:
             connection.notes.append("tls_unverified")
         if admitted.stale:

@@ -49,6 +49,7 @@ class Admitted:
     stale: bool = False  # the last known addresses: no resolver answers
     proxy: Proxy | None = None  # asked for `host` and `port`; there are no addresses then
     host: str = ""
+    named: bool = False  # a look-up gave the addresses
 
 
 @functools.lru_cache(maxsize=1024)
@@ -103,7 +104,8 @@ class Guard:
     async def admit(self, place: Place) -> Admitted:
         """The addresses to connect to, every one checked; behind a proxy only an address that is written or configured
         can be. Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL)."""
-        mapped, port, stale, proxy = of_host(self._connect_to, place.host) if self._connect_to else None, place.port, False, self.proxy_of(place.host)
+        mapped = of_host(self._connect_to, place.host) if self._connect_to else None
+        port, stale, named, proxy = place.port, False, False, self.proxy_of(place.host)
         if mapped is not None:
             addresses, port = (mapped[0].strip("[]"),), mapped[1] or port
         elif _is_address(place.host):
@@ -114,13 +116,13 @@ class Guard:
             raise Refused(Reason.DNS_NXDOMAIN, ".onion is reached through a proxy only")
         else:
             found = await self._resolver.resolve(place.host)
-            addresses, stale = found.addresses[:MAX_ADDRESSES], found.stale
+            addresses, stale, named = found.addresses[:MAX_ADDRESSES], found.stale, True
         for ip in addresses:
             if why := address_refusal(ip, self._allow, self._deny):
                 raise Refused(Reason.ADDRESS_FORBIDDEN, f"{ip}: {why}")
         if proxy is not None:
             return Admitted((), port, False, proxy, addresses[0] if mapped else place.host)
-        return Admitted(tuple(sorted(addresses, key=lambda ip: ":" in ip)), port, stale)
+        return Admitted(tuple(sorted(addresses, key=lambda ip: ":" in ip)), port, stale, named=named)
 
 
 def _is_address(host: str) -> bool:

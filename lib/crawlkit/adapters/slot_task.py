@@ -16,6 +16,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_network
 
+from crawlkit.adapters.dns import Resolver
 from crawlkit.adapters.guard import Guard, parse_place
 from crawlkit.adapters.lease import Lease, LeaseLost
 from crawlkit.adapters.slot_io import Earlier, SlotClock, SlotIO, put_progress, read_stop_list
@@ -73,6 +74,8 @@ class SlotTask:
             if self._ledger.left:
                 log.error("slot %d of round %s: %d rows got no outcome; the commit gives them back", self._slot, self._round_id, self._ledger.left)
             await self._ledger.finish(self._pacer.state(h) for h in self._sender.touched)
+            if isinstance(self._engine.resolver, Resolver):
+                self._ledger.counts.update({f"dns_{name}": n for name, n in self._engine.resolver.counts.items()})
             await self._show()
         except BaseExceptionGroup as group:
             raise _first(group) from None
@@ -91,7 +94,10 @@ class SlotTask:
             seen.add((item.url_key, item.kind))
             self._domains[item.host] = item.domain
             if item.host not in self._pacer:
-                self._pacer.add_host(item.domain, self._earlier.states.get(item.host) or _state_of(item))
+                state = self._earlier.states.get(item.host) or _state_of(item)
+                self._pacer.add_host(item.domain, state)
+                if isinstance(self._engine.resolver, Resolver):
+                    self._engine.resolver.remember(item.host, state.last_ips)
             origin = self._origins[origin_of(item.url)]
             if origin.verdict is None and origin.fetch is None:
                 self._origins.load(origin, now, item if item.kind == "robots" else None, self._earlier.robots.get(origin.name))
