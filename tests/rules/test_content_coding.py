@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tarfile
 import time
 import zlib
 
@@ -13,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.rules.content_coding import codings, decode_content
-from tests.shared_data import shared
 
 TEXT = b"hello crawler " * 50
 ENCODERS = {
@@ -88,29 +86,6 @@ def test_the_limit_is_exact(name):
     assert decode_content(payload, [name], 1000)[:2] == (b"x" * 1000, None)
     assert decode_content(payload, [name], 999)[:2] == (b"x" * 999, "length")
     assert decode_content(b"x" * 1000, [], 999)[:2] == (b"x" * 999, "length")
-
-
-def test_scrapy_samples():
-    with tarfile.open(shared("suites/scrapy/samples.tar.gz")) as tar:
-        files = {m.name.rpartition("/")[2]: tar.extractfile(m).read() for m in tar if m.isfile()}
-    for name, coding in (("br", "br"), ("deflate", "deflate"), ("gzip", "gzip"), ("zstd", "zstd")):
-        bomb = files[f"bomb-{name}.bin"]
-        assert len(decode_content(bomb, [coding], 20_000_000).body) == 11_511_612
-        assert decode_content(bomb, [coding], 1_000_000)[1:3] == ("length", None)
-    page = decode_content(files["html-gzip.bin"], ["gzip"]).body
-    assert page.lower().startswith(b"<!doctype")
-    same = {
-        "html-br.bin": ["br"], "html-rawdeflate.bin": ["deflate"], "html-zlibdeflate.bin": ["deflate"], "html-gzip-deflate.bin": ["gzip", "deflate"],
-        "html-gzip-deflate-gzip.bin": ["gzip", "deflate", "gzip"], "html-zstd-static-content-size.bin": ["zstd"],
-        "html-zstd-static-no-content-size.bin": ["zstd"], "html-zstd-streaming-no-content-size.bin": ["zstd"],
-    }  # fmt: skip
-    for name, names in same.items():
-        assert decode_content(files[name], names)[1:3] == (None, None), name
-    cut = decode_content(files["unexpected-eof.gz"], ["gzip"])
-    assert cut.error and cut.body.decode("latin-1") == files["unexpected-eof-output.txt"].decode()
-    for name in ("truncated-crc-error.gz", "truncated-crc-error-short.gz"):
-        found = decode_content(files[name], ["gzip"])
-        assert found.error and found.body and not found.raw_kept
 
 
 def test_many_empty_members_are_linear():
