@@ -135,6 +135,7 @@ class Fetch(Section):
     connect_timeout_s: float = _f(10.0, "Deadline to connect, TLS included.", gt=0)
     min_bytes_per_s: int = _f(100, "A body slower than this over 10 s is cut; 0 never cuts.", ge=0)
     max_body_bytes: int = _f(10 * 1024 * 1024, "A longer body is cut, kept and marked (WARC-Truncated: length).", ge=1024)
+    body_memory_bytes: int = _f(16 * 1024 * 1024, "Bodies of one task that are in memory; beyond it all connections but one wait until some are stored.", ge=1024 * 1024)
     max_redirects: int = _f(10, "Longest chain of page redirects (each hop is a later fetch).", ge=0, le=50)
     allow_private: tuple[str, ...] = _f((), "Networks (CIDR) that the address guard lets through although they are not public.")
     deny: tuple[str, ...] = _f((), "Networks (CIDR) never connected to; comes before allow_private.")
@@ -295,6 +296,9 @@ class Storage(Section):
     tables: str = _f("tables", "Folder or URI (s3a://bucket/prefix) of the Delta tables, below --data if relative.")
     warc: str = _f("warc", "Folder or s3://bucket/prefix of the WARC files, below --data if relative.")
     state: str = _f("state", "Folder or s3://bucket/prefix of the crawl's state, parts, leases and locks, below --data if relative.")
+    spool: str | None = _f(None, "Local folder of open WARC files and of what waits for the store; null: .tmp in a local WARC folder, else the system's folder for temporary files.")
+    spool_bytes: int = _f(100 * 10**9, "What a task keeps on local disk while the store does not answer; beyond it the task ends and its URLs are given back.", ge=0)
+    spool_s: float = _f(600.0, "How long a task waits for a store that does not answer before it ends and its URLs are given back.", ge=0)
 
 
 class S3(Section):

@@ -281,6 +281,8 @@ def lease_before_write(folder: Path) -> None:
     recorder.add(Capture("", "r", b"k" * 16, "http://site.example/", "page", "site.example", 0, 1, 0, "deferred"))
     with pytest.raises(LeaseLost):
         recorder.flush()
+        recorder.drain()
+    recorder.close()
     assert objects.list("parts/") == []
 
 
@@ -304,9 +306,9 @@ def compare_and_swap(folder: Path) -> None:
 
 def conditional_put(folder: Path) -> None:
     objects = LocalObjects(folder)
-    parts.write_part(objects, "r", 0, 1, 0, [parts.Note("a")])
+    parts.write_part(objects, parts.part_key("r", 0, 1, 0), parts.encode_part([parts.Note("a")]))
     with pytest.raises(FileExistsError):
-        parts.write_part(objects, "r", 0, 1, 0, [parts.Note("b")])
+        parts.write_part(objects, parts.part_key("r", 0, 1, 0), parts.encode_part([parts.Note("b")]))
 
 
 def conditional_put_of_files(folder: Path) -> None:
@@ -346,7 +348,7 @@ def digest_check(folder: Path) -> None:
 
 def damaged_part(folder: Path) -> None:
     objects = LocalObjects(folder)
-    parts.write_part(objects, "r", 0, 1, 0, [parts.Note("a")])
+    parts.write_part(objects, parts.part_key("r", 0, 1, 0), parts.encode_part([parts.Note("a")]))
     key = parts.part_keys(objects, "parts/")[0]
     objects.put(key, objects.get(key)[0][:-9])
     with pytest.raises(parts.PartDamaged):

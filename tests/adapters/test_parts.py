@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.adapters.objects import LocalObjects
-from crawlkit.adapters.parts import Note, PartDamaged, WarcFile, decode, encode, part_keys, read_part, read_round, read_slot, write_part
+from crawlkit.adapters.parts import Note, PartDamaged, WarcFile, decode, encode, encode_part, part_key, part_keys, read_part, read_round, read_slot, write_part
 from crawlkit.records import Capture, RobotsCopy
 from crawlkit.rules.politeness import Event, HostState, after_answer
 from crawlkit.config import Config
@@ -37,7 +37,7 @@ def test_round_trip(record):
 
 def test_parts_are_read_in_order(store):
     for slot, attempt, n in ((1, 2, 0), (1, 1, 1), (1, 1, 0), (0, 1, 0), (12, 1, 0)):
-        write_part(store, "r", slot, attempt, n, [Note(f"{slot}-{attempt}-{n}")])
+        write_part(store, part_key("r", slot, attempt, n), encode_part([Note(f"{slot}-{attempt}-{n}")]))
     store.put("parts/r/00001/001/begun.json", b"{}")
     assert [(p.attempt, p.n, p.records[0].kind) for p in read_slot(store, "r", 1)] == [(1, 0, "1-1-0"), (1, 1, "1-1-1"), (2, 0, "1-2-0")]
     assert [p.slot for p in read_round(store, "r")] == [0, 1, 1, 1, 12]
@@ -47,14 +47,14 @@ def test_parts_are_read_in_order(store):
 
 def test_attempts_are_ordered_as_numbers(store):
     for attempt in (999, 1000):
-        write_part(store, "r", 0, attempt, 0, [])
+        write_part(store, part_key("r", 0, attempt, 0), encode_part([]))
     assert [p.attempt for p in read_slot(store, "r", 0)] == [999, 1000]
 
 
 def test_a_part_is_written_once(store):
-    write_part(store, "r", 0, 1, 0, RECORDS)
+    write_part(store, part_key("r", 0, 1, 0), encode_part(RECORDS))
     with pytest.raises(FileExistsError):
-        write_part(store, "r", 0, 1, 0, [])
+        write_part(store, part_key("r", 0, 1, 0), encode_part([]))
     assert read_slot(store, "r", 0)[0].records == RECORDS
 
 
@@ -65,7 +65,8 @@ def test_fields_of_another_version():
 
 
 def test_damage_names_object_and_line(store):
-    key = write_part(store, "r", 0, 1, 0, RECORDS)
+    key = part_key("r", 0, 1, 0)
+    write_part(store, key, encode_part(RECORDS))
     path = store.local_path(key)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[1][:20] + b"\n")

@@ -106,7 +106,7 @@ class Lease:
 
     def check(self) -> None:
         """Just before a commit: still ours, by the clock and in the store. Raises LeaseLost."""
-        if not self.may_send() or self._read()[1] != self._etag and not self._ours():
+        if not self.may_send() or not self._ours(self._read()[0]):
             self._lost.set()
             raise LeaseLost(f"{self.key} is no longer held by {self.holder}")
 
@@ -139,14 +139,20 @@ class Lease:
                     log.warning("lease %s not renewed: %s", self.key, e)
                     continue  # until the end comes
                 if etag is None:
+                    try:
+                        found, self._etag = self._read()
+                    except OSError as e:
+                        log.warning("lease %s not renewed: %s", self.key, e)
+                        continue
+                    if self._ours(found):
+                        continue  # an earlier renewal was done although its answer was lost: renewed at the next turn
                     self._lost.set()
                     return
                 self._etag, self._end = etag, before + self._cfg.ttl_s
 
-    def _ours(self) -> bool:
-        """After a mismatch: was it only our own renewal in between?"""
-        with self._swap:
-            return self._read()[1] == self._etag
+    def _ours(self, found: dict | None) -> bool:
+        """Whether what the store holds is our lease, in force; a holder's name is used once."""
+        return found is not None and found["holder"] == self.holder and not found["released"]
 
     def _content(self, released: bool = False, clean: bool = False) -> bytes:
         now = time.time()

@@ -63,12 +63,19 @@ def slot_prefix(round_id: str, slot: int) -> str:
     return f"parts/{round_id}/{slot:05d}/"
 
 
-def write_part(objects: Objects, round_id: str, slot: int, attempt: int, n: int, records: Iterable[Record]) -> str:
-    """Store one part; its key. Raises FileExistsError if another wrote it (two writers of one attempt), StoreFull, OSError."""
-    key = f"{slot_prefix(round_id, slot)}{attempt:03d}/part-{n:05d}.json"
-    if not objects.put_if_absent(key, b"".join(encode(r) for r in records)):
+def part_key(round_id: str, slot: int, attempt: int, n: int) -> str:
+    return f"{slot_prefix(round_id, slot)}{attempt:03d}/part-{n:05d}.json"
+
+
+def encode_part(records: Iterable[Record]) -> bytes:
+    """The content of a part."""
+    return b"".join(encode(r) for r in records)
+
+
+def write_part(objects: Objects, key: str, data: bytes) -> None:
+    """Store one part; again is no error. Raises FileExistsError if another wrote it (two writers of one attempt), StoreFull, OSError."""
+    if not objects.put_if_absent(key, data) and objects.get(key)[0] != data:
         raise FileExistsError(f"{key} exists: two writers took the same attempt")
-    return key
 
 
 def read_slot(objects: Objects, round_id: str, slot: int) -> list[Part]:

@@ -7,12 +7,13 @@ import math
 import os
 import random
 import socket
+import tempfile
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 from crawlkit.adapters.lease import Lease
-from crawlkit.adapters.objects import LocalObjects
+from crawlkit.adapters.objects import open_objects
 from crawlkit.adapters.slot_io import SlotIO, claim_attempt, read_earlier
 from crawlkit.adapters.slot_ledger import Ledger
 from crawlkit.adapters.slot_record import Recorder
@@ -22,9 +23,9 @@ from crawlkit.records import FetchItem
 
 
 def run_slot_in(items: Iterable[FetchItem], *, cfg: Config, state_root: str, warc_root: str, seed: int) -> dict[str, int]:
-    """run_slot on local folders: what the Spark task calls."""
-    warcs = Path(warc_root)
-    return run_slot(items, cfg, SlotIO(LocalObjects(Path(state_root)), LocalObjects(warcs), warcs / ".tmp"), seed=seed)
+    """run_slot on the stores at these places: what the Spark task calls."""
+    spool = cfg.storage.spool or (str(Path(tempfile.gettempdir(), f"crawlkit-{cfg.crawl.id}")) if "://" in warc_root else f"{warc_root}/.tmp")
+    return run_slot(items, cfg, SlotIO(open_objects(state_root, cfg.s3), open_objects(warc_root, cfg.s3), Path(spool)), seed=seed)
 
 
 def run_slot(items: Iterable[FetchItem], cfg: Config, io: SlotIO, *, seed: int = 0, stop: threading.Event | None = None) -> dict[str, int]:
@@ -33,7 +34,7 @@ def run_slot(items: Iterable[FetchItem], cfg: Config, io: SlotIO, *, seed: int =
     Run again it fetches nothing twice; it waits for the lease of a killed predecessor, and then keeps the gaps to what
     that one may have sent last. `stop` ends the round early: what is left is deferred.
 
-    Raises LeaseHeld (another attempt is alive), LeaseLost, StoreFull, PartDamaged, OSError, Refused (WARC_DAMAGED): rows
+    Raises LeaseHeld (another attempt is alive), LeaseLost, StoreFull, StoreUnavailable (for longer than the spool holds out), PartDamaged, OSError, Refused (WARC_DAMAGED): rows
     that are in no part are the next attempt's.
     """
     items = list(items)

@@ -69,6 +69,7 @@ class Ledger:
         """At the end: everything into a last part."""
         await self.tidy()
         await self._write(self._recorder.flush, list(states))
+        await self._write(self._recorder.drain)
 
     def close(self) -> None:
         self._writer.shutdown(cancel_futures=True)
@@ -76,10 +77,10 @@ class Ledger:
     async def _write_events(self) -> None:
         await asyncio.sleep(0)
         states, self._events, self._events_task = self._events, [], None
-        await self._write(self._recorder.events, states)
+        await asyncio.wrap_future(await self._write(self._recorder.events, states))
 
-    async def _write(self, work: Callable[..., None], *args: Any) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._writer, work, *args)
+    async def _write(self, work: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work, *args)
 
     def _capture(self, item: FetchItem, judged: Judged) -> Capture:
         return Capture(

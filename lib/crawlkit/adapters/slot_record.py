@@ -1,7 +1,7 @@
 """What a slot keeps of its work: WARC files first, then the parts that name them.
 
 Role: all methods of `Recorder` run in one thread, the slot's writer, so nothing here is locked. A capture is in a part
-only after the file with its record is closed, read back and stored; what is in no part never happened.
+only after the file with its record is closed, read back and stored (spool.py); what is in no part never happened.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
 import crawlkit
 from crawlkit.adapters.objects import Objects
-from crawlkit.adapters.parts import Record, WarcFile, write_part
+from crawlkit.adapters.parts import Record, WarcFile, encode_part, part_key
 from crawlkit.adapters.session import SESSION
-from crawlkit.adapters.warc import Earlier, WarcWriter, record_id, sha1_digest
+from crawlkit.adapters.spool import Spool
+from crawlkit.adapters.warc import Earlier, Finished, WarcWriter, record_id, sha1_digest
 from crawlkit.config import Config
 from crawlkit.records import Answer, Capture, FetchItem, RobotsCopy
 from crawlkit.rules.conditional import validators
@@ -38,7 +40,8 @@ class Recorder:
     """
 
     def __init__(self, parts: Objects, warcs: Objects, folder: Path, cfg: Config, round_id: str, slot: int, attempt: int, stored: dict[str, Stored], check: Callable[[], None]) -> None:
-        self._parts, self._warcs, self._folder, self._check = parts, warcs, folder, check
+        self._folder = folder
+        self._spool = Spool(parts, warcs, folder, check, max_bytes=cfg.storage.spool_bytes, max_s=cfg.storage.spool_s)
         self._round_id, self._slot, self._attempt = round_id, slot, attempt
         self._stored = stored
         self._roll_s = cfg.warc.roll_s
@@ -73,40 +76,43 @@ class Recorder:
         for capture in captures:
             self.add(capture)
 
-    def events(self, states: list[HostState]) -> None:
-        """Make host states durable at once (429, 503, breaker)."""
-        self._write_part(list(states))
+    def events(self, states: list[HostState]) -> Future[None]:
+        """Make host states durable (429, 503, breaker): they are when the future is done."""
+        return self._ship(list(states))
 
     def flush_if_due(self) -> None:
-        """Close and store what is old enough."""
+        """Close and hand on what is old enough. Raises what ended the spool."""
+        self._spool.check()
         if self._writer.due() or (self._pending and time.monotonic() - self._pending_since >= self._roll_s):
             self.flush()
 
     def flush(self, states: Iterable[HostState] = ()) -> None:
-        """Close the WARC file, store it, then write the part that names it and all that is pending."""
+        """Close the WARC file and hand it on to be stored, with the part that names it and all that is pending."""
         self._touched |= {s.host: s for s in states}
         records: list[Record] = []
         finished = self._writer.close()
         if finished is not None:
-            if not self._warcs.put_file_if_absent(finished.filename, finished.path):
-                raise FileExistsError(f"{finished.filename} exists in the WARC store")
-            finished.path.unlink()
             records.append(WarcFile(finished.filename, finished.filename, finished.size, finished.records))
         records += self._pending
         records += self._touched.values()
         if records:
-            self._write_part(records)
+            self._ship(records, finished)
         self._pending, self._touched = [], {}
 
+    def drain(self) -> None:
+        """Returns when all that was flushed is stored. Raises StoreUnavailable, StoreFull, OSError, LeaseLost."""
+        self._spool.drain()
+
     def close(self) -> None:
-        """Drop what was not flushed and the local folder."""
+        """Drop what was not flushed or not stored, and the local folder."""
         self._writer.abandon()
+        self._spool.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _write_part(self, records: list[Record]) -> None:
-        self._check()
-        write_part(self._parts, self._round_id, self._slot, self._attempt, self._n_parts, records)
+    def _ship(self, records: list[Record], warc: Finished | None = None) -> Future[None]:
+        key = part_key(self._round_id, self._slot, self._attempt, self._n_parts)
         self._n_parts += 1
+        return self._spool.ship(key, encode_part(records), warc)
 
     def _keep(self, record: Record) -> None:
         if not self._pending:
