@@ -19,6 +19,7 @@ from ipaddress import ip_network
 from crawlkit.adapters.dns import Resolver
 from crawlkit.adapters.guard import Guard, parse_place
 from crawlkit.adapters.lease import Lease, LeaseLost
+from crawlkit.adapters.objects import StoreUnavailable
 from crawlkit.adapters.slot_io import Earlier, SlotClock, SlotIO, put_progress, read_stop_list
 from crawlkit.adapters.slot_ledger import Ledger
 from crawlkit.adapters.slot_robots import Origin, Origins, PageJob, RobotsJob, copy_of, no_robots
@@ -308,7 +309,11 @@ class SlotTask:
 
     async def _heed_stop_list(self) -> None:
         """Bar what operators have stopped since. Raises ValueError for a list that cannot be read: nothing is sent against it."""
-        hosts, domains = await asyncio.to_thread(read_stop_list, self._io.objects)
+        try:
+            hosts, domains = await asyncio.to_thread(read_stop_list, self._io.objects)
+        except StoreUnavailable as e:  # what is barred stays so; the lease bounds how long this may last
+            log.warning("stop list not read: %s", e)
+            return
         for host in self._pacer.hosts() if hosts or domains else ():
             if host in hosts or self._domains[host] in domains:
                 self._pacer.bar(host, Reason.STOP_LIST)
