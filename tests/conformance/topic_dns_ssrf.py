@@ -44,7 +44,7 @@ class _Engine(Engine):
 
     async def _dial(self, place: Place, admitted: Admitted, ip: str) -> Connection:
         self.connections.append(ip)
-        connection = Connection(memoryview(bytearray(4096)))
+        connection = Connection(memoryview(bytearray(4096)), self.budget)
         connection.ip = ip
         connection.connection_made(_Wire(connection, _PAGE))
         return connection

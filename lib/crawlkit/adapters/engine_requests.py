@@ -20,6 +20,7 @@ from urllib3 import HTTPConnectionPool, HTTPResponse, HTTPSConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
 
 from crawlkit.adapters.dns import make_resolver
+from crawlkit.adapters.exchange import Budget
 from crawlkit.adapters.fetcher import request_bytes, type_refused, without_credentials
 from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves
 from crawlkit.adapters.session import Session
@@ -54,6 +55,7 @@ class RequestsEngine:
     def __init__(self, fetch: Fetch, resolver: Resolves | None = None, *, tls: ssl.SSLContext | None = None) -> None:
         self._fetch, self._tls = fetch, tls
         self.resolver = resolver or make_resolver(fetch.resolvers)
+        self.budget = Budget()  # its threads read on, whatever is held
         self._guard = Guard(fetch, self.resolver)
         self._session = Session(fetch)
         self._threads = threading.BoundedSemaphore(fetch.in_flight)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
+from collections import deque
 from collections.abc import Callable
 from ssl import SSLError
 
@@ -16,10 +18,11 @@ RATE_WINDOW_S = 10.0
 class Exchange:
     """One request under way: its clocks (effective seconds, see Engine) and what to do when they run out."""
 
-    __slots__ = ("deadline", "connect_deadline", "cancel", "connection", "reader", "expired", "grace", "window_at", "window_bytes")
+    __slots__ = ("deadline", "connect_deadline", "cancel", "connection", "reader", "expired", "grace", "window_at", "window_bytes", "patience")
 
-    def __init__(self, deadline: float) -> None:
-        self.deadline = self.connect_deadline = deadline
+    def __init__(self, now: float, seconds: float) -> None:
+        self.deadline = self.connect_deadline = now + seconds
+        self.patience = seconds  # how long our own waiting may still move the deadline
         self.cancel: Callable[[], object] | None = None  # ends the connecting task
         self.connection: Connection | None = None
         self.reader: ResponseReader | None = None
@@ -37,6 +40,15 @@ class Exchange:
         """The request is about to be sent."""
         self.connection, self.reader = connection, reader
         self.grace = self.window_at = None
+
+    def postpone(self, seconds: float) -> bool:
+        """We did not read, for want of memory: that time is not the server's, up to one deadline of it."""
+        if seconds > self.patience:
+            return False
+        self.patience -= seconds
+        self.deadline += seconds
+        self.window_at = None
+        return True
 
     def check(self, now: float, min_rate: int) -> None:
         """Gives up what has run out of time at `now`, or whose body comes slower than `min_rate` bytes a second."""
@@ -68,13 +80,57 @@ class Exchange:
             self.connection.finish()
 
 
+class Budget:
+    """Bytes of bodies in memory: being read, or waiting to be stored. Over `limit` connections stop reading; they go on one
+    after the other as what is finished gets stored."""
+
+    __slots__ = ("limit", "used", "_parked", "_waiting", "_leader")
+
+    def __init__(self, limit: float = math.inf) -> None:
+        self.limit = limit
+        self.used = 0
+        self._parked = 0  # bytes of those that wait
+        self._waiting: dict[Connection, None] = {}  # in order
+        self._leader: Connection | None = None  # the one that reads on
+
+    def take(self, n: int, reading: Connection | None = None) -> None:
+        """`n` more bytes are held; the connection that reads them may have to wait."""
+        self.used += n
+        if reading is not None and self.used > self.limit and reading is not self._leader:
+            reading.transport.pause_reading()
+            self._waiting[reading] = None
+            self._parked += reading.held
+            self._go_on()
+
+    def give(self, n: int, reading: Connection | None = None) -> None:
+        """`n` bytes are held no more; `reading`: the connection that read them."""
+        self.used -= n
+        if reading is not None and self._leader is reading:
+            self._leader = None
+        if reading in self._waiting:
+            del self._waiting[reading]
+            self._parked -= reading.held
+        self._go_on()
+
+    def waits(self, connection: Connection | None) -> bool:
+        return connection in self._waiting
+
+    def _go_on(self) -> None:
+        if self._waiting and self._leader is None and self.used - self._parked <= self.limit:
+            self._leader = next(iter(self._waiting))
+            del self._waiting[self._leader]
+            self._parked -= self._leader.held
+            self._leader.transport.resume_reading()
+
+
 class Connection(asyncio.BufferedProtocol):
     """One transport; reads into the engine's one buffer and feeds the reader of the exchange under way."""
 
-    __slots__ = ("_buffer", "transport", "ip", "named", "reader", "refuses", "waiter", "first_byte", "idle_since", "lost", "used", "notes")
+    __slots__ = ("_buffer", "_budget", "held", "transport", "ip", "named", "reader", "refuses", "waiter", "first_byte", "idle_since", "lost", "used", "notes")
 
-    def __init__(self, buffer: memoryview) -> None:
-        self._buffer = buffer
+    def __init__(self, buffer: memoryview, budget: Budget) -> None:
+        self._buffer, self._budget = buffer, budget
+        self.held = 0  # bytes taken from the budget
         self.transport: asyncio.Transport | None = None
         self.ip: str | None = None  # None: a proxy's to know
         self.named = False  # its address came from the resolver
@@ -107,6 +163,15 @@ class Connection(asyncio.BufferedProtocol):
             self.refuses = None
         if reader.done:
             self.finish()
+        elif reader.body_bytes != self.held:
+            taken, self.held = reader.body_bytes - self.held, reader.body_bytes
+            self._budget.take(taken, self)
+
+    def let_go(self) -> None:
+        """The exchange is over: its bytes are no longer this connection's."""
+        if self.held:
+            self._budget.give(self.held, self)
+            self.held = 0
 
     def eof_received(self) -> bool:
         self._end(self._closed_well())

@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from ssl import SSLContext, SSLError
 
 from crawlkit.adapters.dns import Resolver, make_resolver
-from crawlkit.adapters.exchange import Connection, Exchange
+from crawlkit.adapters.exchange import Budget, Connection, Exchange
 from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves, parse_place
 from crawlkit.adapters.proxy import tunnel
 from crawlkit.adapters.session import Session
@@ -29,6 +29,7 @@ from crawlkit.rules.http1 import ResponseReader
 
 TICK_S = 0.05
 IDLE_S = 15.0
+READ_BYTES = 64 * 1024
 MAX_TRIES = 3  # addresses of one host
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5"
 _BREAK = re.compile(r"[\r\n\0]")
@@ -81,7 +82,8 @@ class Engine:
         self._session = Session(fetch, wall)
         self._unverified = frozenset(h.lower() for h in fetch.unverified_tls_hosts)
         self._monotonic, self._wall = monotonic, wall
-        self._buffer = memoryview(bytearray(256 * 1024))
+        self._buffer = memoryview(bytearray(READ_BYTES))
+        self.budget = Budget(fetch.body_memory_bytes)
         self._idle: dict[tuple[str, str, int], Connection] = {}
         self._exchanges: set[Exchange] = set()
         self._stall_s = 0.0  # time in which the loop could not listen
@@ -102,7 +104,7 @@ class Engine:
             place = self._guard.parse(request.url)
             answer.url, answer.request_bytes = place.url, request_bytes(request, place.target)
             self._start_ticker()
-            exchange = Exchange(self._effective() + (deadline_s or self._fetch.timeout_s))
+            exchange = Exchange(self._effective(), deadline_s or self._fetch.timeout_s)
             self._exchanges.add(exchange)
             allowed = self._fetch.content_types if content_types is None else content_types
             await self._attempt(request, place, exchange, answer, allowed, max_body_bytes or self._fetch.max_body_bytes)
@@ -153,6 +155,7 @@ class Engine:
                 await connection.exchange(wire, reader, refuses if allowed else None)
             finally:
                 connection.reader = connection.waiter = None
+                connection.let_go()
                 if not (reader.done and reader.keep_alive and self._park(key, connection)):
                     connection.abort()
             if not (reused and reader.error is Reason.DISCONNECTED and not reader.received):
@@ -246,7 +249,7 @@ class Engine:
             if place.scheme == "https":
                 verified = place.host not in self._unverified
                 tls, name = (self._tls or default_context()) if verified else unverified_context(), place.host
-            _, connection = await loop.create_connection(lambda: Connection(self._buffer), sock=sock, ssl=tls, server_hostname=name)
+            _, connection = await loop.create_connection(lambda: Connection(self._buffer, self.budget), sock=sock, ssl=tls, server_hostname=name)
         except BaseException:
             sock.close()
             raise
@@ -280,7 +283,8 @@ class Engine:
         self._stall_s += max(0.0, now - self._tick_due - TICK_S / 5)
         effective = now - self._stall_s
         for exchange in list(self._exchanges):
-            exchange.check(effective, self._fetch.min_bytes_per_s)
+            if not (self.budget.waits(exchange.connection) and exchange.postpone(TICK_S)):
+                exchange.check(effective, self._fetch.min_bytes_per_s)
         for key, connection in list(self._idle.items()):
             if not connection.open or now - connection.idle_since > IDLE_S:
                 del self._idle[key]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from crawlkit.adapters.engine_requests import RequestsEngine
+from crawlkit.adapters.exchange import Budget
 from crawlkit.adapters.fetcher import Engine
 from crawlkit.adapters.guard import Resolves
 from crawlkit.adapters.lease import monotonic
@@ -28,6 +29,7 @@ class Fetches(Protocol):
     """The seam to the network (fetcher.Engine)."""
 
     resolver: Resolves
+    budget: Budget
 
     async def fetch(self, request: FetchRequest, *, deadline_s: float | None = None, content_types: tuple[str, ...] | None = None, max_body_bytes: int | None = None) -> Answer: ...
 

@@ -32,7 +32,7 @@ class Sender:
         self.touched: set[str] = set()
 
     async def ask(self, url: str, etag: str | None = None, last_modified: str | None = None, accept: str | None = None, **limits: Any) -> Answer:
-        """One request and its answer. Raises LeaseLost: this process was frozen since the lease was last looked at."""
+        """One request and its answer, whose body counts as held until `stored`. Raises LeaseLost: this process was frozen since the lease was last looked at."""
         try:
             headers = request_headers(self._cfg.agent, url, etag, last_modified, **({"accept": accept} if accept else {}))
         except Refused as refusal:
@@ -41,10 +41,16 @@ class Sender:
             raise LeaseLost(f"{self._lease.key}: held up, nothing more is sent")
         started = time.time()
         try:
-            return await self._engine.fetch(FetchRequest(url, headers), **limits)
+            answer = await self._engine.fetch(FetchRequest(url, headers), **limits)
+            self._engine.budget.take(len(answer.body))
+            return answer
         except Exception as e:  # a fault of ours in reading one answer is no reason to lose the slot
             log.exception("fetching %s", url)
             return Answer(url, error=Reason.HTTP_MALFORMED, error_detail=f"internal error: {e!r:.200}", wall_start=started, wall_end=time.time())
+
+    def stored(self, answer: Answer) -> None:
+        """The answer's body is with the writer's file."""
+        self._engine.budget.give(len(answer.body))
 
     async def settle(self, ticket: Send, answer: Answer) -> None:
         """What the answer means for the host's pace; what must not be forgotten is durable before its next request."""

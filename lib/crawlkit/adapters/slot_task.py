@@ -239,6 +239,7 @@ class SlotTask:
         await self._sender.settle(ticket, answer)
         judged = judge(item.url, answer, bool(conditional_headers(item.etag, item.last_modified)), self._policy, self._allow)
         await self._ledger.answered(item, judged, answer, ticket.delay_s, self._pacer.state(ticket.host))
+        self._sender.stored(answer)
 
     async def _robots(self, ticket: Send) -> None:
         origin, url = ticket.job.origin, ticket.job.url
@@ -255,6 +256,7 @@ class SlotTask:
             request.url_key, origin.item = origin.item.url_key, None
         copy = copy_of(origin) if hop is None else None
         await self._ledger.answered(request, judged, answer, ticket.delay_s, self._pacer.state(ticket.host), is_outcome=is_outcome, copy=copy)
+        self._sender.stored(answer)
         if hop is not None:
             self._pacer.push(host_of(hop), RobotsJob(origin, hop), urgent=True)
         else:

@@ -13,11 +13,11 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from isal import igzip
+from isal import igzip, isal_zlib
 from warcio.statusandheaders import StatusAndHeaders
 
 from crawlkit.adapters.session import SESSION
@@ -27,6 +27,7 @@ from crawlkit.records import Answer
 from crawlkit.rules.warc_headers import protocol, stored_head, stored_request, target_uri, without_set_cookie
 
 GZIP_LEVEL = 2
+LARGE_BYTES, PIECE_BYTES = 1 << 20, 1 << 18
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
@@ -67,9 +68,11 @@ class Finished:
     records: int
 
 
-def sha1_digest(data: bytes) -> str:
-    """`sha1:` and base 32; of a payload: without transfer coding (WARC 1.1 5.8, 5.9)."""
-    return "sha1:" + base64.b32encode(hashlib.sha1(data).digest()).decode()
+def sha1_digest(data: bytes, more: bytes = b"") -> str:
+    """`sha1:` and base 32 of both in a row; of a payload: without transfer coding (WARC 1.1 5.8, 5.9)."""
+    digest = hashlib.sha1(data)
+    digest.update(more)
+    return "sha1:" + base64.b32encode(digest.digest()).decode()
 
 
 def record_id(capture_id: str, kind: str = "response") -> str:
@@ -138,7 +141,7 @@ class WarcWriter:
         body = b"" if profile else answer.body
         received = answer.header_bytes if self._set_cookie and SESSION not in answer.notes else without_set_cookie(answer.header_bytes)
         head = stored_head(received, len(answer.body), answer.status)
-        offset, length = self._put(kind, uri, fields, head + body, "application/http; msgtype=response")
+        offset, length = self._put(kind, uri, fields, head, "application/http; msgtype=response", body)
         if metadata:
             fields = {**common, "WARC-Record-ID": record_id(capture_id, "metadata"), "WARC-Concurrent-To": response_id}
             self._put("metadata", uri, fields, _warc_fields(metadata), "application/warc-fields")
@@ -187,18 +190,36 @@ class WarcWriter:
         info = {"format": "WARC File Format 1.1", "conformsTo": CONFORMS_TO, **self._info}
         self._put("warcinfo", None, fields, _warc_fields(info.items()), "application/warc-fields")
 
-    def _put(self, kind: str, uri: str | None, fields: dict[str, str], block: bytes, content_type: str) -> tuple[int, int]:
-        """Frames and compresses one record: (offset, length). warcio writes the header; its record writer would rewrite odd HTTP headers."""
-        named = [("WARC-Type", kind), *fields.items(), ("WARC-Block-Digest", sha1_digest(block)), ("Content-Type", content_type), ("Content-Length", str(len(block)))]
+    def _put(self, kind: str, uri: str | None, fields: dict[str, str], head: bytes, content_type: str, body: bytes = b"") -> tuple[int, int]:
+        """Frames and compresses one record, whose block is head and body: (offset, length). warcio writes the header; its
+        record writer would rewrite odd HTTP headers."""
+        named = [("WARC-Type", kind), *fields.items(), ("WARC-Block-Digest", sha1_digest(head, body)), ("Content-Type", content_type), ("Content-Length", str(len(head) + len(body)))]
         if uri:
             named.insert(1, ("WARC-Target-URI", uri))
-        plain = b"".join((StatusAndHeaders("", named, "WARC/1.1").to_bytes(), block, b"\r\n\r\n"))
-        data = igzip.compress(plain, GZIP_LEVEL, mtime=0) if self._compress else plain
-        self._file.write(data)
+        pieces = (StatusAndHeaders("", named, "WARC/1.1").to_bytes(), head, body, b"\r\n\r\n")
+        if not self._compress:
+            data = pieces
+        elif len(body) < LARGE_BYTES:
+            data = (igzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0),)
+        else:  # no copy of the whole
+            data = _compressed(pieces)
+        length = 0
+        for piece in data:
+            self._file.write(piece)
+            length += len(piece)
         offset = self._offset
-        self._offset += len(data)
+        self._offset += length
         self._records += 1
-        return offset, len(data)
+        return offset, length
+
+
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """One gzip member, piece by piece."""
+    stream = isal_zlib.compressobj(GZIP_LEVEL, wbits=31)
+    for piece in pieces:
+        for at in range(0, len(piece), PIECE_BYTES):
+            yield stream.compress(memoryview(piece)[at : at + PIECE_BYTES])
+    yield stream.flush()
 
 
 def _warc_fields(fields: Sequence[tuple[str, str]]) -> bytes:
