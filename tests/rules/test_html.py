@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawlkit.rules.html import NAV, read_addresses, read_html
-from crawlkit.rules.htmlguard import MAX_ATTRIBUTES, MAX_DEPTH, guarded
+from crawlkit.rules.htmlguard import MAX_ATTRIBUTES, MAX_DEPTH, MAX_ELEMENTS, guarded
 from tests.rules.html5lib_suite import expected_anchors, tokenizer_inputs, tree_cases
 from tests.shared_data import shared
 
@@ -102,6 +102,47 @@ def test_hostile_markup_is_linear(unit):
     start = time.process_time()
     read_html(unit * 40_000 + "<a href=x>")
     assert time.process_time() - start < 4  # the square would take minutes
+
+
+N = 1_000_000
+LONG = {
+    "nested": "<div>" * N,
+    "nested and closed": "<div>" * N + "</div>" * N,
+    "nested links": "".join(f"<div><a href=/{n}>t</a>" for n in range(600)) + "<div>" * N,
+    "nested formats": "<b>" * N,
+    "nested in turn": "<div><b><table>" * (N // 3),
+    "nested lists": "<ul><li>" * (N // 2),
+    "anchors in anchors": "<a href=/x>" * N,
+    "one line of words": "<p>" + "word " * 2_000_000,
+    "one line of links": "<a href=/a>b</a> " * 600_000,
+    "one line of items": "<li>x " * 1_700_000,
+    "one line of breaks": "x<br>" * 2_000_000,
+    "one line of attributes": "<a href=/x " + "a=b " * 2_500_000 + ">t</a>",
+    "one line of images": "<img src=a.png>" * 600_000,
+    "one line of angles": "<" * 10_000_000,
+}
+
+
+@pytest.mark.parametrize("name", [name if name in ("nested and closed", "nested links", "one line of words") else pytest.param(name, marks=pytest.mark.slow) for name in LONG])
+def test_a_million_tags_and_ten_megabytes_take_a_second(name):
+    raw = LONG[name].encode()
+
+    def seconds():
+        start = time.process_time()
+        doc = read_html(raw)
+        return time.process_time() - start, doc
+
+    took, doc = seconds()
+    assert min(took, seconds()[0]) < 1
+    if name == "nested links":
+        assert [a.href for a in doc.anchors] == [f"/{n}" for n in range(600)]
+    if name == "nested and closed":
+        assert [a.href for a in read_html(raw + b"<a href=/x>").anchors] == ["/x"]
+
+
+def test_markup_ends_at_the_last_element_that_fits():
+    doc = read_html("<i>x</i>" * 10 + "<p>" * MAX_ELEMENTS + "<a href=/x>")
+    assert doc.flags == ["too_many_tags"] and doc.anchors == [] and len(doc.elements) <= MAX_ELEMENTS
 
 
 def test_end_tags_that_reach_nothing_are_linear():

@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from crawlkit.rules.htmlguard import guarded
 
+MAX_ANCHORS = 50_000  # of one page that are looked at
 MAX_ANCHOR_CHARS = 500
 
 # flags of an element, inherited by what is inside it
@@ -86,6 +87,7 @@ class Document:
     title: str | None = None
     lang: str | None = None
     base_href: str | None = None
+    anchors_dropped: int = 0  # beyond MAX_ANCHORS
     flags: list[str] = field(default_factory=list)  # what the guard had to do
     tree: LexborHTMLParser | None = None
 
@@ -123,7 +125,9 @@ def read_addresses(markup: str | bytes) -> Document:
     for node in tree.css("a,area"):
         raw = node.attributes
         href = raw.get("href", raw.get("xlink:href", _ABSENT))
-        if href is not _ABSENT:
+        if len(doc.anchors) == MAX_ANCHORS:
+            doc.anchors_dropped += href is not _ABSENT
+        elif href is not _ABSENT:
             doc.anchors.append(Anchor(node.tag or "", href or "", raw.get("rel") or "", "", 0))
     walk = _Walk(doc, frozenset(), _WANTED)
     for node in tree.css("base,link,frame,iframe,meta[http-equiv]"):
@@ -247,6 +251,9 @@ class _Walk:
         if tag == "a" or tag == "area":
             href = "href" if "href" in raw else "xlink:href"
             if href not in raw:
+                return anchor
+            if len(self.anchors) == MAX_ANCHORS:
+                doc.anchors_dropped += 1
                 return anchor
             self.anchors.append((tag, raw[href] or "", raw.get("rel") or "", [raw.get("alt") or ""] if tag == "area" else [], flags))
             return len(self.anchors) - 1 if tag == "a" else anchor

@@ -1,8 +1,9 @@
-"""What a page may not do to the parser: nesting, attributes and formatting whose cost would grow with their square.
+"""What a page may not do to the parser: nesting, attributes and formatting whose cost would grow with their square, and tags without end.
 
 The tree builder walks its stack of open elements at each tag, compares each attribute with all others of its tag, and
 opens the active formatting elements again in each block. Pages below the limits (nearly all) are returned as they are
-after a few byte counts; of the others, one linear scan drops the tags that are too much. Links and text are kept.
+after a few byte counts; of the others, one linear scan drops the tags that are too much. Links and text are kept, up to
+MAX_ELEMENTS elements.
 """
 
 from __future__ import annotations
@@ -14,41 +15,49 @@ from collections.abc import Iterator
 MAX_DEPTH = 512  # levels that browsers keep too
 MAX_ATTRIBUTES = 200  # of one tag
 MAX_OPEN_FORMATS = 30
+MAX_ELEMENTS = 60_000  # that the tree is built of; the markup ends there
+MAX_STEPS = 250_000  # of the scan: tags or runs of one tag
 FEW_TAGS = 3000  # with fewer, even the square is cheap
 MANY_TAGS = 15_000  # up to here nesting alone is (well under a second), while formats x blocks is not
 MAX_REOPENED = 4_000_000  # formatting elements x tags
-LONG_TAG = 4000  # characters without "<" in which attributes are counted
+LONG_TAG = 4000  # bytes without "<" in which attributes are counted
 
-_FORMATS = frozenset("b big code em font i nobr s small strike strong tt u".split())
+_FORMATS = frozenset(b"b big code em font i nobr s small strike strong tt u".split())
 # Not counted: void elements, and those whose start tag closes an open one of the same kind (they nest only inside counted ones).
 _UNCOUNTED = frozenset(
-    "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr "
-    "a li p dd dt option tr td th tbody thead tfoot caption colgroup rb rt rp rtc html head body".split()
+    b"area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr "
+    b"a li p dd dt option tr td th tbody thead tfoot caption colgroup rb rt rp rtc html head body".split()
 )
-_SCOPES = frozenset("applet marquee object table template svg math".split())  # an end tag reaches nothing outside of them
-_FORMAT_OPEN = re.compile(rf"<(?:{'|'.join(sorted(_FORMATS))})[\s/>]".encode(), re.IGNORECASE)
-_ATTRIBUTES = r"(?>[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))*+>?"
-# One token: a comment, an element whose content is text, a tag, or a declaration. Each alternative consumes what it has
-# looked at, also when its end is missing, so that a scan is linear.
+_SCOPES = frozenset(b"applet marquee object table template svg math".split())  # an end tag reaches nothing outside of them
+_FORMAT_OPEN = re.compile(rb"<(?:%b)[\s/>]" % b"|".join(sorted(_FORMATS)), re.IGNORECASE)
+_ATTRIBUTES = rb"(?>[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))*+>?"
+# One token: a comment, an element whose content is text, a tag with those just like it that follow at once, a declaration, or
+# "<" that stand for themselves. Each alternative consumes what it has looked at, also when its end is missing, so that a scan
+# is linear.
 _TOKEN = re.compile(
-    r"<(?:!--(?:-?>|(?>[^-]++|-(?!-!?>))*+(?:--!?>)?)"
-    rf"|(?i:(script|style|textarea|title|xmp|iframe|noembed|noframes)(?=[\s/>]){_ATTRIBUTES}(?>[^<]++|<(?!/\1[\s/>]))*+)"
-    rf"|(/?)([A-Za-z][^\s/>]*+){_ATTRIBUTES}"
-    r"|[!?/][^>]*+>?)"
+    rb"<(?:!--(?:-?>|(?>[^-]++|-(?!-!?>))*+(?:--!?>)?)"
+    rb"|(?i:(script|style|textarea|title|xmp|iframe|noembed|noframes)(?=[\s/>])" + _ATTRIBUTES + rb"(?>[^<]++|<(?!/\1[\s/>]))*+)"
+    rb"|((/?)([A-Za-z][^\s/>]*+)" + _ATTRIBUTES + rb")(?:<\2)*+"
+    rb"|[!?/][^>]*+>?"
+    rb"|(?:<(?=<))*+)"
 )
-_ONE_ATTRIBUTE = r"[\s/]*+[^\s/>=][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
+_ONE_ATTRIBUTE = rb"[\s/]*+[^\s/>=][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
 _ATTRIBUTE = re.compile(_ONE_ATTRIBUTE)
-_TOO_MANY = re.compile(rf"[A-Za-z][^\s/>]*+(?>{_ONE_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}".encode())
+_TOO_MANY = re.compile(rb"[A-Za-z][^\s/>]*+(?>%b){%d}" % (_ONE_ATTRIBUTE, MAX_ATTRIBUTES + 1))
 
 
 def guarded(raw: bytes) -> tuple[bytes, list[str]]:
-    """Markup (UTF-8, as is `raw`) that the parser builds in linear time, and what was cut: too_deep, too_many_attributes, too_many_formats."""
+    """Markup (UTF-8, as is `raw`) that the parser builds in linear time, and what was cut.
+
+    The cuts: too_deep, too_many_attributes, too_many_formats, too_many_tags (what follows them is lost).
+    """
     tags = raw.count(b"<") + 1
     if tags <= FEW_TAGS or (tags <= MANY_TAGS and tags * len(_FORMAT_OPEN.findall(raw)) <= MAX_REOPENED):
         if not any(_TOO_MANY.match(raw, start) for start in _long_stretches(raw)):
             return raw, []
-    scan = _Scan(raw.decode("utf-8", "replace"))
-    return (scan.result().encode("utf-8", "replace"), sorted(scan.cut)) if scan.run() else (raw, [])
+    scan = _Scan(raw)
+    scan.run()
+    return (scan.result(), sorted(scan.cut)) if scan.cut else (raw, [])
 
 
 def _long_stretches(raw: bytes) -> Iterator[int]:
@@ -70,65 +79,84 @@ class _Scan:
     Start tags beyond the depth limit are dropped and counted by name, so that their end tags are dropped too.
     """
 
-    def __init__(self, markup: str) -> None:
-        self.markup = markup
-        self.out: list[str] = []
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self.out: list[bytes] = []
         self.copied = 0
         self.cut: set[str] = set()
-        self.stack: list[str] = []
-        self.places: defaultdict[str, list[int]] = defaultdict(list)  # name -> where it stands in the stack
+        self.stack: list[bytes] = []
+        self.places: defaultdict[bytes, list[int]] = defaultdict(list)  # name -> where it stands in the stack
         self.scopes: list[int] = []  # places of elements that no end tag reaches beyond
-        self.dropped: defaultdict[str, int] = defaultdict(int)
+        self.dropped: defaultdict[bytes, int] = defaultdict(int)
         self.formats = dict.fromkeys(_FORMATS, 0)
         self.dropped_formats = dict.fromkeys(_FORMATS, 0)
         self.active = 0
-        self.max_active = min(MAX_OPEN_FORMATS, max(2, 1_000_000 // (1 + markup.count("<"))))
+        self.max_active = min(MAX_OPEN_FORMATS, max(2, 1_000_000 // (1 + raw.count(b"<"))))
 
-    def run(self) -> bool:
-        """Whether anything was dropped."""
-        markup, stack, places, dropped, uncounted = self.markup, self.stack, self.places, self.dropped, _UNCOUNTED
-        for m in _TOKEN.finditer(markup):
-            name = m[3]
+    def run(self) -> None:
+        raw, places, uncounted = self.raw, self.places, _UNCOUNTED
+        elements = steps = 0
+        for m in _TOKEN.finditer(raw):
+            steps += 1
+            name, (start, end) = m[4], m.span()
             if name is None:
+                elements += m[1] is not None
+                if end - start > LONG_TAG and raw[start + 1] == 0x3C:
+                    self.drop(start + LONG_TAG, end, "too_many_tags")  # each "<" is a token of its own
                 continue
             name = name.lower()
-            start, end = m.span()
-            if m[2]:
-                if name not in uncounted and (self.end_format if name in _FORMATS else self.end)(name):
-                    self.drop(start, end, "too_deep")
-                continue
-            if end - start > LONG_TAG:
-                self.attributes(m)
-            if name in uncounted or (markup[end - 2] == "/" and (places["svg"] or places["math"])):
-                continue
-            if name in _FORMATS:
-                if self.start_format(name):
-                    self.drop(start, end, "too_many_formats")
-            elif len(stack) < MAX_DEPTH:
-                if name in _SCOPES:
-                    self.scopes.append(len(stack))
-                places[name].append(len(stack))
-                stack.append(name)
+            unit = 1 + m.end(2) - m.start(2)
+            times = (end - start) // unit
+            keep = times
+            if m[3]:
+                if name not in uncounted:
+                    keep = (self.end_formats if name in _FORMATS else self.ends)(name, times)
+                elements += keep - 1 if name in (b"p", b"br") else 0  # end tags that make elements, where nothing is open
+                if keep < times:
+                    self.drop(start, start + (times - keep) * unit, "too_deep")
             else:
-                dropped[name] += 1
-                self.drop(start, end, "too_deep")
-        return bool(self.cut)
+                if unit > LONG_TAG:
+                    self.attributes(m)
+                if name in _FORMATS:
+                    keep = self.start_formats(name, times)
+                elif name not in uncounted and (raw[end - 2] != 0x2F or not (places[b"svg"] or places[b"math"])):
+                    keep = self.starts(name, times)
+                elements += keep
+                if keep < times:
+                    self.drop(start + keep * unit, end, "too_many_formats" if name in _FORMATS else "too_deep")
+            if elements > MAX_ELEMENTS or steps > MAX_STEPS:
+                self.drop(max(start, end - max(0, elements - MAX_ELEMENTS) * unit), len(raw), "too_many_tags")
+                return
 
-    def result(self) -> str:
-        return "".join(self.out) + self.markup[self.copied :]
+    def result(self) -> bytes:
+        return b"".join(self.out) + self.raw[self.copied :]
 
     def drop(self, start: int, end: int, why: str) -> None:
         if start > self.copied:
-            self.out.append(self.markup[self.copied : start])
-        self.copied = end
+            self.out.append(self.raw[self.copied : start])
+        self.copied = max(self.copied, end)
         self.cut.add(why)
 
-    def end(self, name: str) -> bool:
-        """Closes the innermost open `name`; whether its start tag was dropped."""
-        if self.dropped[name]:
-            self.dropped[name] -= 1
-            return True
-        if self.places[name] and (not self.scopes or self.places[name][-1] >= self.scopes[-1]):
+    def starts(self, name: bytes, times: int) -> int:
+        """Opens `name` so many times; how many of the start tags stay."""
+        depth = len(self.stack)
+        keep = min(times, MAX_DEPTH - depth)
+        if keep:
+            if name in _SCOPES:
+                self.scopes.extend(range(depth, depth + keep))
+            self.places[name].extend(range(depth, depth + keep))
+            self.stack.extend([name] * keep)
+        if keep < times:
+            self.dropped[name] += times - keep
+        return keep
+
+    def ends(self, name: bytes, times: int) -> int:
+        """Closes the innermost open `name` so many times; how many of the end tags stay, the last ones."""
+        dropped = min(times, self.dropped[name])
+        self.dropped[name] -= dropped
+        for _ in range(times - dropped):
+            if not self.places[name] or (self.scopes and self.places[name][-1] < self.scopes[-1]):
+                break  # this one and the next reach nothing
             self.dropped.clear()  # what is inside ends with it
             place = self.places[name][-1]
             for closed in self.stack[place:]:
@@ -136,32 +164,30 @@ class _Scan:
             del self.stack[place:]
             while self.scopes and self.scopes[-1] >= place:
                 self.scopes.pop()
-        return False
+        return times - dropped
 
-    def start_format(self, name: str) -> bool:
-        if self.active >= self.max_active:
-            self.dropped_formats[name] += 1
-            return True
-        self.active += 1
-        self.formats[name] += 1
-        return False
+    def start_formats(self, name: bytes, times: int) -> int:
+        keep = min(times, max(0, self.max_active - self.active))
+        self.active += keep
+        self.formats[name] += keep
+        self.dropped_formats[name] += times - keep
+        return keep
 
-    def end_format(self, name: str) -> bool:
-        if self.dropped_formats[name]:
-            self.dropped_formats[name] -= 1
-            return True
-        if self.formats[name]:
-            self.formats[name] -= 1
-            self.active -= 1
-        return False
+    def end_formats(self, name: bytes, times: int) -> int:
+        dropped = min(times, self.dropped_formats[name])
+        self.dropped_formats[name] -= dropped
+        closed = min(times - dropped, self.formats[name])
+        self.formats[name] -= closed
+        self.active -= closed
+        return times - dropped
 
-    def attributes(self, tag: re.Match[str]) -> None:
-        """Drops what follows the last allowed attribute of an overlong tag."""
-        pos = tag.end(3)
+    def attributes(self, tag: re.Match[bytes]) -> None:
+        """Drops what follows the last allowed attribute of an overlong tag (and those just like it behind it)."""
+        pos, end = tag.end(4), tag.end(2)
         for _ in range(MAX_ATTRIBUTES):
-            m = _ATTRIBUTE.match(self.markup, pos, tag.end())
+            m = _ATTRIBUTE.match(self.raw, pos, end)
             if not m:
                 return
             pos = m.end()
-        if _ATTRIBUTE.match(self.markup, pos, tag.end()):
-            self.drop(pos, tag.end() - self.markup.endswith(">", pos, tag.end()), "too_many_attributes")
+        if _ATTRIBUTE.match(self.raw, pos, end):
+            self.drop(pos, tag.end() - self.raw.endswith(b">", pos, end), "too_many_attributes")

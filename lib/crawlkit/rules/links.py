@@ -15,11 +15,11 @@ from ada_url import URL
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.charset_codecs import document_query
 from crawlkit.rules.domains import registered_domain
-from crawlkit.rules.html import HEAD, NOSCRIPT, Document
+from crawlkit.rules.html import HEAD, MAX_ANCHORS, NOSCRIPT, Document
 from crawlkit.rules.refresh import parse_refresh
 from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of
 
-MAX_LINKS = 50_000  # of one page, all kinds
+MAX_LINKS = MAX_ANCHORS  # of one page, all kinds
 MAX_HEADER_CHARS = 16_384
 MAX_WRITTEN_CHARS = 2048  # kept of an address that is refused
 MAX_CONTENT_CHARS = 8192  # read of a refresh
@@ -96,11 +96,11 @@ def read_links(doc: Document, url: str, headers: Iterable[tuple[str, str]] = (),
                 canonicals.append((bool(flags & HEAD), link.url))
     _canonical(out, canonicals, url)
     _refreshes(out, doc, headers, resolver, url)
-    out.links += [resolver.link(a.tag, a.href, a.text, a.rel) for a in doc.anchors[:MAX_LINKS]]
+    out.links += [resolver.link(a.tag, a.href, a.text, a.rel) for a in doc.anchors]
     out.links += [resolver.link(tag, src) for tag, src in doc.frames[:MAX_LINKS]]
     _images(out, doc, resolver)
     out.alternates = [(link.hreflang, link.url) for link in out.links if link.hreflang and link.kind == "alternate" and not link.refused]
-    out.dropped = max(0, len(out.links) - MAX_LINKS) + max(0, len(doc.anchors) - MAX_LINKS)
+    out.dropped = max(0, len(out.links) - MAX_LINKS) + doc.anchors_dropped
     del out.links[MAX_LINKS:]
     return out
 
@@ -108,7 +108,7 @@ def read_links(doc: Document, url: str, headers: Iterable[tuple[str, str]] = (),
 def anchor_urls(doc: Document, url: str, encoding: str = "utf-8", policy: UrlPolicy = DEFAULT_POLICY) -> list[str]:
     """Canonical URLs of the `a` and `area` elements of a document at the canonical address `url`, in order, with repeats."""
     resolve = _Resolver(base_url(doc.base_href, url, policy), encoding, policy).resolve
-    return [found for found, refused in [resolve(a.href) for a in doc.anchors[:MAX_LINKS]] if refused is None]
+    return [found for found, refused in [resolve(a.href) for a in doc.anchors] if refused is None]
 
 
 def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> str:
