@@ -13,16 +13,18 @@ from crawlkit.rules.html import HEADING, QUOTE, Block, Document
 
 _OTHER_TAGS = frozenset("nav menu footer aside form figure figcaption header button select textarea fieldset dialog option".split())
 _OTHER = re.compile(
-    r"(?:^|[\s_-])(?:ads?|advert\w*|banner\w*|breadcrumb\w*|byline|captions?|copyright|credits?|"
-    r"gallery|hidden|keywords|lightbox|login|masthead|menu|meta|metadata|modal|nav|navigation|image|pag(?:er|ination)|photo|popular|popup|"
-    r"print|promo\w*|rail|rating\w*|recent|recirc\w*|recommend\w*|reply|respond|share\w*|sharing|signup|skip\w*|social\w*|"
-    r"sponsor\w*|tags?|teaser\w*|toolbar|tooltip|topics|trending|widget\w*|author|bio|next-prev)(?:$|[\s_-])",
+    r"(?:^|[\s_-])(?:ads?|ad-?(?:slot|box|unit|container|wrapper)|adsbygoogle|addthis\w*|addtoany\w*|advert\w*|banner\w*|breadcrumbs?|byline|captions?|carousel|"
+    r"copyright|credits?|dateline|disclaimer|donat\w+|dfp\w*|factbox|feedback|follow|gallery|google-?ads?|hidden|image|jump-?nav|keywords|lightbox|login|masthead|menu|"
+    r"meta|metadata|modal|more-?(?:from|news|on|stories)|most-?(?:popular|read|viewed)|nav|navbar|navigation|next-prev|overlay|pag(?:er|ination)|paywall|photo|"
+    r"playlist|poll|popular|popup|post-?nav|print|promo\w*|rail|rating\w*|read-?(?:also|more|next)|recent|recirc\w*|recommend\w*|reply|respond|screen-reader-text|"
+    r"share\w*|sharing|signin|signup|skip\w*|slideshow|social\w*|sponsor\w*|sr-only|subnav|tags?|teaser\w*|timestamp|toolbar|tooltip|topics|trending|up-?next|"
+    r"viral|visually-?hidden|widget\w*|author|bio)(?:$|[\s_-])",
     re.IGNORECASE,
 )
 # parts that may well be longer than the text itself
 _NEVER = re.compile(
-    r"(?:^|[\s_-])(?:comments?|cookies?|consent|gdpr|privacy|disqus\w*|dsq\w*|foot(?:er)?|newsletter\w*|outbrain|related\w*|replies|sidebar\w*|"
-    r"subscri\w*|taboola)(?:$|[\s_-])",
+    r"(?:^|[\s_-])(?:comments?|comment-?(?:list|section|area|thread)|commentlist|cookies?|consent|gdpr|privacy|disqus\w*|dsq\w*|foot(?:er)?|newsletter\w*|outbrain\w*|related\w*|"
+    r"replies|sidebar\w*|subscri\w*|taboola\w*)(?:$|[\s_-])",
     re.IGNORECASE,
 )
 _CONTENT = re.compile(r"article-?body|story-?body|entry-content|post-content|article-content|article__body|post-body", re.IGNORECASE)
