@@ -13,6 +13,7 @@ from crawlkit.outcomes import Reason
 from crawlkit.rules.http1 import ResponseReader
 
 RATE_WINDOW_S = 10.0
+SMALL_BYTES = 64 * 1024  # a body that is no longer than this waits for nobody
 
 
 class Exchange:
@@ -96,7 +97,7 @@ class Budget:
     def take(self, n: int, reading: Connection | None = None) -> None:
         """`n` more bytes are held; the connection that reads them may have to wait."""
         self.used += n
-        if reading is not None and self.used > self.limit and reading is not self._leader:
+        if reading is not None and self.used > self.limit and reading.held > SMALL_BYTES and reading is not self._leader:
             reading.transport.pause_reading()
             self._waiting[reading] = None
             self._parked += reading.held

@@ -29,7 +29,7 @@ from crawlkit.rules.http1 import ResponseReader
 
 TICK_S = 0.05
 IDLE_S = 15.0
-READ_BYTES = 64 * 1024
+READ_BYTES = 32 * 1024
 MAX_TRIES = 3  # addresses of one host
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5"
 _BREAK = re.compile(r"[\r\n\0]")

@@ -25,6 +25,10 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]+)([ \t]*)(;[^\r\n]*)?\r?\n")
 _EXTENSIONS = re.compile(rb"(?:;[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:[ \t]*=[ \t]*(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|\"(?:[^\"\\]|\\.)*\"))?[ \t]*)*")
 
 
+def _nothing(data: bytes) -> None:
+    """What a reader makes of bytes when it is done: `feed` sees to those."""
+
+
 class ResponseReader:
     """Reads one response (RFC 9112) to a request of `method`; bodies longer than `max_body_bytes` are cut.
 
@@ -124,11 +128,16 @@ class ResponseReader:
 
     def _fail(self, reason: Reason, detail: str) -> None:
         self.error, self.error_detail = reason, detail
-        self.done, self.keep_alive = True, False
+        self.keep_alive = False
+        self._over()
 
     def _finish(self, reusable: bool) -> None:
-        self.done = True
         self.keep_alive = self.keep_alive and reusable
+        self._over()
+
+    def _over(self) -> None:
+        self.done = True
+        self._take = _nothing  # a method of ours would hold us, body and all, until the collector comes by
 
     def _surplus(self, data: bytes) -> None:
         if data and self.error is None and self.truncated is None:
