@@ -245,7 +245,7 @@ def test_down_for_longer_the_urls_are_given_back(endpoint, tmp_path):
     over = []
     with FaultProxy(endpoint, share=0.0) as proxy, web_of_60(lambda: setattr(proxy, "down", not over)) as web:
         io = on_s3(proxy.url, tmp_path)
-        cfg = web.config(**CONFIG | {"lease": {"ttl_s": 4.0}}, storage={"spool_s": 0.5})
+        cfg = web.config(**CONFIG | {"lease": {"ttl_s": 4.0}, "politeness": CONFIG["politeness"] | {"delay_s": 0.3}}, storage={"spool_s": 0.5})
         with pytest.raises((StoreUnavailable, LeaseLost)):  # whichever ends first, the wait or the lease
             run_slot(plan(PAGES), cfg, io)
         first = len(web.log)
