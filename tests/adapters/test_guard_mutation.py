@@ -16,6 +16,7 @@ import pytest
 from backports import zstd
 
 from crawlkit.adapters import exchange, fetcher, flock, guard, parts, slot_io, slot_record, slot_send, warc
+from crawlkit.adapters.dial import Dialer
 from crawlkit.adapters.dns import Lookup
 from crawlkit.adapters.fetcher import Engine, request_headers
 from crawlkit.adapters.flock import FileLock, LockHeld
@@ -393,7 +394,7 @@ def sends_at(state: HostState, now: float) -> Send | None:
 
 
 def _dial_by_name(real: Callable) -> Callable:
-    async def dial(self: Engine, place: Any, admitted: Any, ip: str) -> Any:
+    async def dial(self: Dialer, place: Any, admitted: Any, ip: str) -> Any:
         (again,) = (await self.resolver.resolve(place.host)).addresses
         return await real(self, place, admitted, again)
 
@@ -401,7 +402,7 @@ def _dial_by_name(real: Callable) -> Callable:
 
 
 def _trusting(real: Callable) -> Callable:
-    def init(self: Engine, *args: Any, **kw: Any) -> None:
+    def init(self: Dialer, *args: Any, **kw: Any) -> None:
         real(self, *args, **kw)
         self._unverified = frozenset({"site.example"})
 
@@ -468,9 +469,9 @@ MUTATIONS = [
     (address_table, guard, "address_refusal", lambda real: _always(None)),
     (deny_list, guard, "address_refusal", lambda real: lambda ip, allow=(), deny=(): real(ip, allow)),
     (every_address_of_a_name, guard.Guard, "admit", _first_address_only),
-    (address_pin, Engine, "_dial", _dial_by_name),
+    (address_pin, Dialer, "dial", _dial_by_name),
     (port_list, guard.Guard, "parse", _untyped),
-    (certificate, Engine, "__init__", _trusting),
+    (certificate, Dialer, "__init__", _trusting),
     (header_smuggling, fetcher, "_BREAK", lambda real: re.compile(r"(?!)")),
     (total_deadline, exchange.Exchange, "check", lambda real: _no_deadline),
     (connect_deadline, exchange.Exchange, "connecting_until", lambda real: _always(None)),

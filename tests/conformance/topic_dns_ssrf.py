@@ -41,8 +41,9 @@ class _Engine(Engine):
     def __init__(self, fetch: Fetch, resolver: Resolver) -> None:
         super().__init__(fetch, resolver)
         self.connections: list[str] = []
+        self._dialer.dial = self._noted
 
-    async def _dial(self, place: Place, admitted: Admitted, ip: str) -> Connection:
+    async def _noted(self, place: Place, admitted: Admitted, ip: str) -> Connection:
         self.connections.append(ip)
         connection = Connection(memoryview(bytearray(4096)), self.budget)
         connection.ip = ip

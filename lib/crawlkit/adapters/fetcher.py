@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from ipaddress import ip_address
-from ssl import SSLContext, SSLError
+from ssl import SSLContext
 
+from crawlkit.adapters.dial import Dialer
 from crawlkit.adapters.dns import Resolver, make_resolver
 from crawlkit.adapters.exchange import Budget, Connection, Exchange
-from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves, parse_place
-from crawlkit.adapters.proxy import tunnel
+from crawlkit.adapters.guard import Guard, Place, Resolves, parse_place
 from crawlkit.adapters.session import Session
-from crawlkit.adapters.tls import connect_reason, default_context, unverified_context
 from crawlkit.config import Agent, Fetch
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer, FetchRequest
@@ -30,7 +27,6 @@ from crawlkit.rules.http1 import ResponseReader
 TICK_S = 0.05
 IDLE_S = 15.0
 READ_BYTES = 32 * 1024
-MAX_TRIES = 3  # addresses of one host
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5"
 _BREAK = re.compile(r"[\r\n\0]")
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
@@ -78,12 +74,11 @@ class Engine:
         self._fetch = fetch
         self.resolver = resolver or make_resolver(fetch.resolvers)
         self._guard = Guard(fetch, self.resolver)
-        self._tls = tls
         self._session = Session(fetch, wall)
-        self._unverified = frozenset(h.lower() for h in fetch.unverified_tls_hosts)
         self._monotonic, self._wall = monotonic, wall
-        self._buffer = memoryview(bytearray(READ_BYTES))
         self.budget = Budget(fetch.body_memory_bytes)
+        buffer = memoryview(bytearray(READ_BYTES))
+        self._dialer = Dialer(fetch, self._guard, self.resolver, tls, lambda: Connection(buffer, self.budget))
         self._idle: dict[tuple[str, str, int], Connection] = {}
         self._exchanges: set[Exchange] = set()
         self._stall_s = 0.0  # time in which the loop could not listen
@@ -202,7 +197,7 @@ class Engine:
     async def _connect(self, place: Place, exchange: Exchange, answer: Answer) -> Connection:
         """A new connection to a checked address. Raises Refused."""
         exchange.connecting_until(self._effective() + self._fetch.connect_timeout_s)
-        task = asyncio.get_running_loop().create_task(self._open(place, exchange))
+        task = asyncio.get_running_loop().create_task(self._dialer.open(place, lambda: exchange.connect_deadline - self._effective()))
         exchange.cancel = task.cancel
         try:
             connection = await task
@@ -212,60 +207,6 @@ class Engine:
             raise Refused(exchange.expired, "before the connection stood") from None
         answer.connect_ms = round((self._monotonic() - answer.mono_start) * 1000)
         return connection
-
-    async def _open(self, place: Place, exchange: Exchange) -> Connection:
-        admitted = await self._guard.admit(place)
-        failure: OSError | None = None
-        addresses = admitted.addresses[:MAX_TRIES]
-        if admitted.proxy is not None:
-            try:
-                addresses = (await self._proxy_address(admitted.proxy.host),)
-                return await self._dial(place, admitted, addresses[0])
-            except SSLError as err:
-                raise connect_reason(err) from None
-            except OSError as err:
-                raise Refused(Reason.PROXY_FAIL, connect_reason(err).reason) from None
-        for left, ip in zip(range(len(addresses), 0, -1), addresses):
-            share = (exchange.connect_deadline - self._effective()) / left
-            try:
-                async with asyncio.timeout(share if left > 1 else None):
-                    return await self._dial(place, admitted, ip)
-            except OSError as err:
-                failure = err
-                if isinstance(err, SSLError):  # the other addresses hold the same certificate
-                    break
-        raise connect_reason(failure)
-
-    async def _dial(self, place: Place, admitted: Admitted, ip: str) -> Connection:
-        loop = asyncio.get_running_loop()
-        sock = socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            sock.setblocking(False)
-            proxy = admitted.proxy
-            await loop.sock_connect(sock, (ip, proxy.port if proxy else admitted.port))
-            if proxy is not None and (proxy.scheme != "http" or place.scheme == "https"):
-                await tunnel(sock, proxy, admitted.host, admitted.port)
-            tls, name = None, None
-            if place.scheme == "https":
-                verified = place.host not in self._unverified
-                tls, name = (self._tls or default_context()) if verified else unverified_context(), place.host
-            _, connection = await loop.create_connection(lambda: Connection(self._buffer, self.budget), sock=sock, ssl=tls, server_hostname=name)
-        except BaseException:
-            sock.close()
-            raise
-        connection.ip, connection.named = None if proxy else ip, admitted.named
-        if tls is not None and place.host in self._unverified:
-            connection.notes.append("tls_unverified")
-        if admitted.stale:
-            connection.notes.append("dns_stale")
-        return connection
-
-    async def _proxy_address(self, host: str) -> str:
-        """The operator's proxy may stand anywhere: its address is not checked."""
-        try:
-            return str(ip_address(host))
-        except ValueError:
-            return (await self.resolver.resolve(host)).addresses[0]
 
     # -- clocks
 
