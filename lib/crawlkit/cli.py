@@ -60,7 +60,7 @@ def guarded(run: Callable[[], Any]) -> Any:
     from crawlkit.adapters.delta import TableError
     from crawlkit.adapters.flock import LockHeld
     from crawlkit.adapters.lease import LeaseHeld
-    from crawlkit.adapters.objects import StoreFull
+    from crawlkit.adapters.objects import StoreFull, StoreRefused, StoreUnavailable
     from crawlkit.crawl import CrawlError
     from crawlkit.jars import JarsError
     from crawlkit.job import StageError
@@ -69,8 +69,10 @@ def guarded(run: Callable[[], Any]) -> Any:
 
     try:
         return run()
-    except (ConfigError, CrawlError, TableError, SessionError, JarsError, Refused) as e:
+    except (ConfigError, CrawlError, TableError, SessionError, JarsError, Refused, StoreRefused) as e:
         raise fail(str(e), 2) from None
+    except StoreUnavailable as e:
+        raise fail(f"{e}; then run the same command again", 1) from None
     except (LockHeld, LeaseHeld) as e:
         raise fail(str(e), 3) from None
     except StageError as e:
@@ -91,6 +93,8 @@ def guarded(run: Callable[[], Any]) -> Any:
         text = str(e)
         full = "no space left on the disk: free some and run the same command again"
         for mark, code, message in (("No space left on device", 1, full), ("no room left in the store", 1, full),
+                                    ("StoreUnavailable: ", 1, f"{_line_with(text, 'StoreUnavailable: ').partition('StoreUnavailable: ')[2]}; then run the same command again"),
+                                    ("StoreRefused: ", 2, _line_with(text, "StoreRefused: ").partition("StoreRefused: ")[2]),
                                     ("LeaseHeld", 3, "a fetch slot is held by another process; wait for it or end it"),
                                     ("PartDamaged: ", 2, f"{_line_with(text, 'PartDamaged: ').partition('PartDamaged: ')[2]}: the round's state is damaged: restore that file from a copy"),
                                     ("placeholder", 2, _line_with(text, "placeholder"))):

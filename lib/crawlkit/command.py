@@ -186,7 +186,7 @@ def summary(job: Job, rounds: list[str], injected: dict[str, Any], started: floa
     for round_id in rounds:
         for outcome, n in (job.crawl.mark(job.crawl.round(round_id), "commit") or {}).get("outcomes", {}).items():
             total[outcome] = total.get(outcome, 0) + n
-    out |= {"outcomes": total, "report": str((job.crawl.report / "index.html").absolute()), "warc": str(job.crawl.warc.root.absolute()), "tables": str(Path(job.crawl.tables_root).absolute())}
+    out |= {"outcomes": total, "report": str((job.crawl.report / "index.html").absolute()), "warc": job.crawl.warc_place, "tables": str(Path(job.crawl.tables_root).absolute())}
     return out
 
 

@@ -1,6 +1,6 @@
 """The state of a crawl beside its tables: rounds, bucket claims (guard C), stage marks, locks.
 
-All of it are small JSON objects below `state/`, changed under the commit lock W. `crawl.json` holds the bucket count,
+All of it are small JSON objects below `state/` (or where storage.state says), changed under the commit lock W. `crawl.json` holds the bucket count,
 the open rounds with their claims, and the next round's number; each round has a folder with a mark for each finished
 stage and what a stage pinned before it read.
 """
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.adapters.flock import FileLock, LockHeld
-from crawlkit.adapters.objects import LocalObjects, ObjectMissing
+from crawlkit.adapters.lease import LeaseLock
+from crawlkit.adapters.objects import LocalObjects, ObjectMissing, open_objects
 from crawlkit.config import Config
 
 LOCK_WAIT_S = 600.0
@@ -45,11 +46,17 @@ class Crawl:
 
     def __init__(self, data: Path, cfg: Config) -> None:
         self.data, self.cfg = data.absolute(), cfg  # Spark and its workers have other ideas of the current folder
-        self.objects = LocalObjects(self.data / "state")
+        self.objects = open_objects(_below(self.data, cfg.storage.state), cfg.s3)
         self.tables_root = _below(self.data, cfg.storage.tables)
-        self.warc = LocalObjects(Path(_below(self.data, cfg.storage.warc)))
+        self.warc_place = _below(self.data, cfg.storage.warc)
+        self.warc = open_objects(self.warc_place, cfg.s3)
         self.report = self.data / "report"
-        self.lock = FileLock(self.data / "state" / "commit.lock", f"the commit lock of {data}", LOCK_WAIT_S)
+        self.lock = self._lock("commit.lock", f"the commit lock of {data}", LOCK_WAIT_S)
+
+    def _lock(self, key: str, what: str, wait_s: float = 0.0) -> FileLock | LeaseLock:
+        if isinstance(self.objects, LocalObjects):
+            return FileLock(self.objects.root / key, what, wait_s)
+        return LeaseLock(self.objects, key, what, self.cfg.lease, wait_s)
 
     # -- crawl.json ----------------------------------------------------------------------------------------------
     def _read(self) -> tuple[dict[str, Any], str | None]:
@@ -62,7 +69,7 @@ class Crawl:
             if not isinstance(state["open"], dict) or not isinstance(state["next_no"], int):
                 raise TypeError("open")
         except (ValueError, KeyError, TypeError):
-            raise CrawlError(f"{self.data}/state/crawl.json is damaged: restore it, or move {self.data}/state away and run `crawlkit rebuild`") from None
+            raise CrawlError(f"{self.objects.root}/crawl.json is damaged: restore it, or move {self.objects.root} away and run `crawlkit rebuild`") from None
         if state["buckets"] != self.cfg.frontier.buckets:
             raise CrawlError(f"{self.data} has {state['buckets']} host buckets, the configuration says frontier.buckets = {self.cfg.frontier.buckets}: set it to {state['buckets']}, or change the tables with `crawlkit rebucket`")
         return state, etag
@@ -70,11 +77,11 @@ class Crawl:
     def _write(self, state: dict[str, Any], etag: str | None) -> None:
         self.lock.check()
         if self.objects.compare_and_swap("crawl.json", json.dumps(state, indent=1, sort_keys=True).encode(), etag) is None:
-            raise LockHeld(f"{self.data}/state/crawl.json was changed by a process without the commit lock")
+            raise LockHeld(f"{self.objects.root}/crawl.json was changed by a process without the commit lock")
 
     def check(self) -> None:
         """Raises CrawlError if the folder is not usable with this configuration."""
-        for place in (self.data, self.objects.root, Path(self.tables_root), self.warc.root):
+        for place in (Path(p) for p in (self.data, self.objects.root, self.tables_root, self.warc_place) if "://" not in str(p)):
             if place.exists() and not place.is_dir():
                 raise CrawlError(f"{place} is not a folder: move it away, or give another --data")
         self._read()
@@ -109,7 +116,7 @@ class Crawl:
         except ObjectMissing:
             raise CrawlError(f"no round {round_id!r} in {self.data}; known: {', '.join(self.round_ids()) or 'none'}") from None
         except (ValueError, TypeError):
-            raise CrawlError(f"{self.data}/state/rounds/{round_id}/round.json is damaged: restore it, or remove that folder to give the round up") from None
+            raise CrawlError(f"{self.objects.root}/rounds/{round_id}/round.json is damaged: restore it, or remove that folder to give the round up") from None
 
     def round_ids(self) -> list[str]:
         return sorted({k.split("/")[1] for k in self.objects.list("rounds/") if k.endswith("/round.json")})
@@ -158,9 +165,9 @@ class Crawl:
             if state["open"].pop(round_.id, None) is not None:
                 self._write(state, etag)
 
-    def driver_lock(self, round_: Round) -> FileLock:
+    def driver_lock(self, round_: Round) -> FileLock | LeaseLock:
         """Held while one process drives the round through its stages."""
-        return FileLock(self.data / "state" / "rounds" / round_.id / "driver.lock", f"round {round_.id}")
+        return self._lock(f"rounds/{round_.id}/driver.lock", f"round {round_.id}")
 
     def repair(self) -> None:
         """Finish what a killed process left half done in `crawl.json` (a name without its file, a closed round still listed)."""
@@ -199,7 +206,7 @@ class Crawl:
         try:
             return json.loads(self.objects.get(key)[0])
         except ValueError:
-            raise CrawlError(f"{self.data}/state/{key} is damaged: restore it, or remove it and run the stage again") from None
+            raise CrawlError(f"{self.objects.root}/{key} is damaged: restore it, or remove it and run the stage again") from None
 
 
 def _below(data: Path, place: str) -> str:

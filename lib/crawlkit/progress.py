@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from crawlkit.adapters.objects import LocalObjects, ObjectMissing
+from crawlkit.adapters.objects import ObjectMissing, Objects
 
 STAGE_TEXT = {"inject": "adding URLs", "generate": "choosing what is due", "fetch": "fetching", "commit": "recording outcomes", "parse": "reading pages", "dedup": "comparing texts", "update": "updating the frontier", "rank": "counting links", "report": "writing the report", "maintain": "maintaining"}
 
@@ -75,7 +75,7 @@ def _fetch_table(e: dict[str, Any]) -> Table:
 class FetchWatch:
     """Reads the slots' progress objects about once a second and says what they add up to."""
 
-    def __init__(self, objects: LocalObjects, round_id: str, say: Any) -> None:
+    def __init__(self, objects: Objects, round_id: str, say: Any) -> None:
         self._objects, self._round_id, self._say = objects, round_id, say
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fetch watch", daemon=True)
@@ -94,13 +94,17 @@ class FetchWatch:
         while not self._stop.wait(1.0):
             total: dict[str, Any] = {"queued": 0, "in_flight": 0, "done": 0, "failed": 0, "bytes": 0}
             slowest: list[tuple[float, str]] = []
-            for key in self._objects.list(f"progress/{self._round_id}/"):
+            try:
+                keys = self._objects.list(f"progress/{self._round_id}/")
+            except OSError:
+                continue
+            for key in keys:
                 try:
                     row = json.loads(self._objects.get(key)[0])
                     for name in total:
                         total[name] += int(row.get(name, 0))
                     slowest += [(float(ms), str(host)) for host, ms in row.get("slowest", [])]
-                except (ObjectMissing, ValueError, TypeError):
+                except (ObjectMissing, ValueError, TypeError, OSError):
                     continue
             at = time.monotonic()
             rate = 0.7 * rate + 0.3 * max(0, total["bytes"] - last_bytes) / (at - last_at)

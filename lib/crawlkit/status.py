@@ -19,7 +19,7 @@ def read_status(data: Path, cfg: Config) -> dict[str, Any]:
     from deltalake import DeltaTable
 
     crawl = Crawl(data, cfg)
-    if not (data / "state").is_dir():
+    if "://" not in str(crawl.objects.root) and not Path(crawl.objects.root).is_dir():
         raise ConfigError(f"--data {data}: no crawl there; run `crawlkit crawl` first")
     crawl.check()
     rounds = []

@@ -1,7 +1,7 @@
 """A lock between the processes of one machine: the commit lock W and the driver's hold on a round, on a local folder.
 
 The kernel frees it when the holder dies, at any moment; a frozen holder keeps it. So no expiry is needed and no zombie
-can write (stores without flock use adapters/lease.py).
+can write (stores without flock: lease.LeaseLock).
 """
 
 from __future__ import annotations

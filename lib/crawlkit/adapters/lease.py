@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from crawlkit.adapters.flock import LockHeld
 from crawlkit.adapters.objects import ObjectMissing, Objects
 from crawlkit.config import ConfigError
 from crawlkit.config import Lease as LeaseConfig
@@ -171,3 +175,49 @@ class Lease:
             # damaged by another hand; whoever held it can do so for one ttl more at most
             found = {"holder": "unknown", "expires": self._born + self._cfg.ttl_s, "released": False, "clean": False}
         return found, etag
+
+
+class LeaseLock:
+    """A lock on a lease, with the ways of flock.FileLock: the commit lock W and the hold on a round where the state is in S3.
+
+    `wait_s` is at least what a killed holder's lease may still run.
+    """
+
+    def __init__(self, objects: Objects, key: str, what: str, cfg: LeaseConfig, wait_s: float = 0.0) -> None:
+        self._objects, self._key, self._what, self._cfg = objects, key, what, cfg
+        self._wait_s = max(wait_s, cfg.ttl_s + cfg.margin_s + 1.0)
+        self._lease: Lease | None = None
+        self._depth = 0
+
+    def acquire(self) -> None:
+        """Raises LockHeld."""
+        if self._depth == 0:
+            lease = Lease(self._objects, self._key, f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}", self._cfg)
+            try:
+                lease.acquire(self._wait_s)
+            except LeaseHeld as e:
+                raise LockHeld(f"{self._what} is held by another process ({e.holder}); wait for it or end it") from None
+            self._lease = lease
+        self._depth += 1
+
+    def release(self) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._lease is not None:
+            self._lease.release()
+            self._lease = None
+
+    def check(self) -> None:
+        """Just before a commit. Raises LockHeld if the lock is not ours any more."""
+        if self._lease is None:
+            raise LockHeld(f"{self._what} is not held: nothing may be written")
+        try:
+            self._lease.check()
+        except LeaseLost:
+            raise LockHeld(f"{self._what} was lost (it could not be renewed in time): nothing may be written; run the same command again") from None
+
+    def __enter__(self) -> LeaseLock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

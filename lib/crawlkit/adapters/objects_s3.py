@@ -74,6 +74,11 @@ class S3Objects:
             raise ConfigError(f"{place!r:.200} is no place for objects: expected a folder or s3://bucket/prefix")
         return cls(bucket, prefix and prefix + "/", cfg)
 
+    @property
+    def root(self) -> str:
+        """The place, as `open_objects` takes it."""
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.prefix}"
 
