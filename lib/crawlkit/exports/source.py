@@ -1,0 +1,74 @@
+"""What exports read: the tables by delta-rs, in batches and without Spark, and the WARC files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from crawlkit.config import S3, Config, ConfigError
+from crawlkit.crawl import Crawl
+
+BATCH_ROWS = 4096
+
+
+def delta_options(s3: S3) -> dict[str, str]:
+    """Storage options of delta-rs for tables in S3; credentials come from the environment."""
+    options = {"aws_virtual_hosted_style_request": "false" if s3.path_style else "true"}
+    if s3.endpoint_url:
+        options |= {"aws_endpoint": s3.endpoint_url, "aws_allow_http": "true"}
+    if s3.region:
+        options["aws_region"] = s3.region
+    return options
+
+
+class Source:
+    """A crawl to be exported. Raises ConfigError if there is none at `data`."""
+
+    def __init__(self, data: Path, cfg: Config) -> None:
+        self.cfg, self.crawl = cfg, Crawl(data, cfg)
+        self.warc = self.crawl.warc
+        if not self.has("captures"):
+            raise ConfigError(f"--data {data}: no crawl there (no table captures in {self.crawl.tables_root}); run `crawlkit crawl` first")
+
+    def has(self, table: str) -> bool:
+        """Whether the table has been written."""
+        return DeltaTable.is_deltatable(self._place(table), self._options())
+
+    def rows(self, table: str, columns: Sequence[str], where: ds.Expression | None = None) -> Iterator[dict[str, Any]]:
+        """Rows of a table (none if it was never written). Raises ConfigError if it cannot be read."""
+        for batch in self.batches(table, columns, where):
+            yield from batch.to_pylist()
+
+    def batches(self, table: str, columns: Sequence[str], where: ds.Expression | None = None) -> Iterator[Any]:
+        """The same as Arrow record batches; memory is bounded by a few of them."""
+        if not self.has(table):
+            return
+        try:
+            found = DeltaTable(self._place(table), storage_options=self._options()).to_pyarrow_dataset()
+        except (DeltaError, TableNotFoundError, OSError) as e:
+            raise ConfigError(f"table {table} at {self._place(table)} cannot be read: {str(e).splitlines()[0]:.300}") from None
+        yield from found.to_batches(columns=list(columns), filter=where, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+
+    def rounds(self, round_id: str | None = None) -> list[str]:
+        """Rounds whose captures are in the table, in order of their names, or the one asked for. Raises ConfigError."""
+        known = sorted({r["round_id"] for r in self.rows("captures", ["round_id"])})
+        if round_id is not None and round_id not in known:
+            raise ConfigError(f"--round-id {round_id}: no captures of it; known: {', '.join(known[-5:]) or 'none'}")
+        return known if round_id is None else [round_id]
+
+    def _place(self, table: str) -> str:
+        root = self.crawl.tables_root
+        return f"{root.replace('s3a://', 's3://', 1)}/{table}"
+
+    def _options(self) -> dict[str, str] | None:
+        return delta_options(self.cfg.s3) if "://" in self.crawl.tables_root else None
+
+
+def in_round(round_id: str | None) -> ds.Expression | None:
+    """The filter for one round's rows."""
+    return None if round_id is None else ds.field("round_id") == round_id
