@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.rules.html import NAV, read_addresses, read_html
@@ -172,10 +172,3 @@ def test_any_markup_is_read(markup):
     doc = read_html(markup)
     assert all(0 <= b.link_chars <= len(b.text) for b in doc.blocks) and all(b.element < len(doc.elements) for b in doc.blocks)
     assert isinstance(guarded(markup.encode("utf-8", "replace"))[0], bytes)
-
-
-@pytest.mark.slow
-@settings(max_examples=3000, deadline=None)
-@given(st.lists(MARKUP, max_size=200).map("".join))
-def test_any_markup_is_read_at_length(markup):
-    read_html(markup)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 import time
 
 import pytest
@@ -175,7 +174,7 @@ def by_parser(url: str, base: str | None) -> str | Reason:
         return refused.reason
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(URL_TEXT, st.one_of(st.none(), st.just("http://site.example/d/e?f#g"), URL_TEXT))
 def test_laws(text, base):
     """A fixed point; the short ways and the standard's parser agree; nothing but Refused is raised."""
@@ -184,29 +183,6 @@ def test_laws(text, base):
     if isinstance(got, str) and not isinstance(got, Reason):
         assert got.isascii() and canonical(got) == got
         assert split(got).path_query.startswith("/") and got.startswith(origin_of(got) + "/")
-
-
-def mutated(count: int, seed: int) -> None:
-    rng = random.Random(seed)
-    seeds = [(row["input"], row["base"]) for row in wpt()]
-    for _ in range(count):
-        url, base = rng.choice(seeds)
-        chars = list(url)
-        for _ in range(rng.randint(1, 4)):
-            at = rng.randint(0, len(chars))
-            chars[at : at + rng.randint(0, 2)] = rng.choice(PIECES)
-        got = canonical("".join(chars), base)
-        if not isinstance(got, Reason):
-            assert canonical(got) == got, (url, base)
-
-
-def test_mutated_share():
-    mutated(3000, 1)
-
-
-@pytest.mark.slow
-def test_mutated():
-    mutated(20_000, 2)
 
 
 @pytest.mark.parametrize("url", ["http://a.example/" + "%" * 65_000, "http://a.example/" + "/.." * 21_000, "http://a.example/?" + "&" * 65_000, "http://" + "a." * 32_000, "http://a.example/" + ";jsessionid=" * 5_000, "http://a.example/" + "../" * 21_000 + "?" + "a=" * 100])

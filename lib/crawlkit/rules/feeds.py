@@ -15,29 +15,39 @@ from crawlkit.rules.xmlscan import Event, Scanner, attributes_of
 if TYPE_CHECKING:
     from crawlkit.rules.sitemaps import Collector
 
+_WITH_OWN_LINK = ("source", "image", "textinput")  # their links are not the item's
 _AS_SENT = UrlPolicy(remove_session=False)
 
 
 def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
-    """Items of an RSS feed: `link`, else a `guid` that is a permalink (RSS 2.0), else `rdf:about`. True: the feed was whole."""
-    top = root.name
+    """Items of an RSS feed: `link`, else a `guid` that is a permalink (RSS 2.0), else `rdf:about`. True: the feed was whole.
+
+    Also of CDF, whose root is `channel` and whose items carry `href`.
+    """
+    top, depth = root.name, 1
     base = _base(out.url, root)
-    item_base, link, guid, about, dates = None, None, None, None, {}
+    item_base, link, guid, about, dates, inside = None, None, None, None, {}, ""
     dated = ("pubdate", "date", "updated", "published")
     texts = frozenset({"link", "guid", *dated})
-    for event in scanner.events(frozenset({"channel", "item", "source", *texts}), frozenset({top, "item", "source"}), texts):
+    for event in scanner.events(frozenset({"channel", "item", *_WITH_OWN_LINK, *texts}), frozenset({top, "item", *_WITH_OWN_LINK}), texts):
         name = event.name
-        if name == "channel":
+        if name == "channel" and not event.closing:
             base = _base(base, event)
+            depth += name == top
         elif name in ("item", top):
             if item_base is not None:
                 _rss_item(out, item_base, link, guid, about, dates)
-            item_base, link, guid, about, dates = None, None, None, None, {}
+            item_base, link, guid, about, dates, inside = None, None, None, None, {}, ""
             if name == top:
-                return True
-            if not event.closing and not event.empty:
-                item_base, about = _base(base, event), attributes_of(event).get("rdf:about")
-        elif item_base is None or not event.whole:
+                depth -= 1
+                if not depth:
+                    return True
+            elif not event.closing and not event.empty:
+                attributes = attributes_of(event)
+                item_base, about, link = _base(base, event), attributes.get("rdf:about"), attributes.get("href")
+        elif name in _WITH_OWN_LINK:
+            inside = "" if event.closing or event.empty else inside or name
+        elif item_base is None or not event.whole or inside:
             continue
         elif name == "link":
             attributes = attributes_of(event)
@@ -62,16 +72,17 @@ def _rss_item(out: Collector, base: str, link: str | None, guid: str | None, abo
 
 
 def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
-    """Entries of an Atom feed: the first `alternate` link (RFC 4287 4.2.7), within `xml:base`. True: the feed was whole."""
+    """Entries of an Atom feed: the first `alternate` link (RFC 4287 4.2.7), within `xml:base`; without one, an `id` that is an
+    address, as many are. True: the feed was whole."""
     base = _base(out.url, root)
-    entry_base, link, dates, in_source = None, None, {}, False
+    entry_base, link, permalink, dates, in_source = None, None, None, {}, False
     dated = ("updated", "published", "modified", "issued")
-    for event in scanner.events(frozenset({"entry", "source", "link", *dated}), frozenset({"feed", "entry", "source"}), frozenset(dated)):
+    for event in scanner.events(frozenset({"entry", "source", "link", "id", *dated}), frozenset({"feed", "entry", "source"}), frozenset({"id", *dated})):
         name = event.name
         if name in ("entry", "feed"):
             if entry_base is not None:
-                _atom_entry(out, link, dates)
-            entry_base, link, dates, in_source = None, None, {}, False
+                _atom_entry(out, link or permalink, dates)
+            entry_base, link, permalink, dates, in_source = None, None, None, {}, False
             if name == "feed":
                 return True
             if not event.closing and not event.empty:
@@ -84,6 +95,9 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
             attributes = attributes_of(event)
             if link is None and attributes.get("rel", "alternate").strip().lower() == "alternate" and attributes.get("href"):
                 link = (attributes["href"], _base(entry_base, event))
+        elif name == "id":
+            if event.whole and permalink is None and event.text.strip().lower().startswith(("http://", "https://")):
+                permalink = (event.text.strip(), entry_base)
         elif event.whole:
             dates.setdefault(name, event.text)
     if entry_base is not None and link is not None:

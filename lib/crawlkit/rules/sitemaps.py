@@ -16,12 +16,11 @@ from crawlkit.rules.dates import w3c_date
 from crawlkit.rules.domains import registered_domain
 from crawlkit.rules.packed import MAX_BYTES, Source
 from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of, origin_of
-from crawlkit.rules.xmlscan import Event, Scanner, attributes_of, has_reference
+from crawlkit.rules.xmlscan import EVENTS_AN_ADDRESS, Event, Scanner, attributes_of, has_reference
 
 MAX_ENTRIES = 50_000
 MAX_INDEX_DEPTH = 3  # an index inside an index inside an index: the protocol knows one level
 DEFAULT_PRIORITY = 0.5
-_MAX_LINES = 10 * MAX_ENTRIES
 
 
 @dataclass(slots=True)
@@ -62,9 +61,10 @@ class _Full(Exception):
 class Collector:
     """Takes addresses as a reader finds them: canonical, each once, and only those that this sitemap may name."""
 
-    def __init__(self, url: str, out: Sitemap, may_name: Callable[[str], bool], policy: UrlPolicy, max_entries: int) -> None:
+    def __init__(self, url: str, out: Sitemap, scanner: Scanner, may_name: Callable[[str], bool], policy: UrlPolicy, max_entries: int) -> None:
         self.url = url
         self.out = out
+        self._scanner = scanner
         self._may_name = may_name
         self._policy = policy
         self._max_entries = max_entries
@@ -94,6 +94,7 @@ class Collector:
             return None
         if len(self._seen) >= self._max_entries:
             raise _Full
+        self._scanner.credit += EVENTS_AN_ADDRESS
         entry = self._seen[url] = Entry(url)
         self.out.entries.append(entry)
         return entry
@@ -108,6 +109,7 @@ class Collector:
         elif url not in self.out.sitemaps:
             if len(self.out.sitemaps) >= self._max_entries:
                 raise _Full
+            self._scanner.credit += EVENTS_AN_ADDRESS
             self.out.sitemaps[url] = lastmod
 
 
@@ -130,7 +132,7 @@ def parse(body: bytes, url: str, *, charset: str | None = None, strict_location:
         own = page.startswith(folder) if strict_location else page.startswith(origin) or registered_domain(host_of(page)) == domain
         return own or (bool(vouched) and origin_of(page) in vouched)
 
-    collector = Collector(url, out, may_name, policy, max_entries)
+    collector = Collector(url, out, scanner, may_name, policy, max_entries)
     try:
         root = scanner.root()
         collector.declared = scanner.declares
@@ -152,7 +154,8 @@ def parse(body: bytes, url: str, *, charset: str | None = None, strict_location:
 def _read_text(scanner: Scanner, out: Collector) -> bool:
     """One address a line. Text of which the first hundred lines hold none is no sitemap."""
     for n, line in enumerate(filter(None, scanner.lines())):
-        if n >= _MAX_LINES or (n >= 100 and out.out.kind == "none"):
+        scanner.credit -= 2
+        if scanner.credit < 0 or (n >= 100 and out.out.kind == "none"):
             return False
         if line[:4].lower() == "http":
             out.page(line)
@@ -260,5 +263,6 @@ _READERS: dict[str, tuple[str, Reader]] = {
     "sitemapindex": ("index", _read_index),
     "rss": ("rss", feeds.read_rss),
     "rdf": ("rss", feeds.read_rss),
+    "channel": ("rss", feeds.read_rss),
     "feed": ("atom", feeds.read_atom),
 }

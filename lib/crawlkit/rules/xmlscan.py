@@ -14,14 +14,16 @@ from typing import NamedTuple
 
 from crawlkit.rules.packed import Source
 
-MAX_EVENTS = 1_000_000
+MAX_EVENTS = 50_000  # tags of interest, comments and the like, beside those that addresses pay for
+EVENTS_AN_ADDRESS = 40  # what each new address may bring: images, alternates
 MAX_TOKEN = 65_536  # characters of one tag or text
 
-_ANY_TAG = re.compile(r"<(?=[!?/A-Za-z_])(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(/?)(?:[^\s<>/:!?\"'=]{1,64}:)?([A-Za-z_][^\s<>/:!?\"'=]{0,63})(?=[\s/>]))", re.IGNORECASE)
+_ANY_TAG = re.compile(r"<(?=[!?/A-Za-z_])(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(/?)(?:[^\s<>/:!?\"'=]{1,64}+:)?([A-Za-z_][^\s<>/:!?\"'=]{0,63})(?=[\s/>]))", re.IGNORECASE)
 _TAG_REST = re.compile(r"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*>")
 _ATTRIBUTE = re.compile(r"(?<![^\s\"'])([^\s=<>\"'/]{1,64})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_DOCTYPE_STEP = re.compile(r"[\"'\[\]>]")
+_DOCTYPE_STEP = re.compile(r"<!--|<\?|[\"'\[\]>]")
+_DOCTYPE_ENDS = {"<!--": "-->", "<?": "?>", '"': '"', "'": "'"}
 
 
 class Event(NamedTuple):
@@ -46,8 +48,8 @@ class Scanner:
         self._buffer = ""
         self._at = 0
         self._ended = False
-        self._events = 0
-        self.limited = False  # stopped at MAX_EVENTS or at a DOCTYPE without end
+        self.credit = MAX_EVENTS
+        self.limited = False  # out of credit, or a DOCTYPE without end
         self.declares = False  # a DTD's internal subset was skipped: references may stand for anything
 
     def root(self) -> Event | None:
@@ -78,7 +80,7 @@ class Scanner:
         """Start tags named in `openers` (with their text, if in `texts`) and end tags named in `closers`."""
         names = "|".join(sorted(map(re.escape, openers), key=len, reverse=True))
         ends = "|".join(sorted(map(re.escape, closers), key=len, reverse=True))
-        prefix = r"(?:[^\s<>/:!?\"'=]{1,64}:)?"
+        prefix = r"(?:[^\s<>/:!?\"'=]{1,64}+:)?"
         tags = re.compile(rf"<(?=[!?/A-Za-z_])(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(?:(/)(?={prefix}(?:{ends})[\s>])|(?={prefix}(?:{names})[\s/>])){prefix}([a-z0-9_-]+))", re.IGNORECASE)
         return self._scan(tags, texts)
 
@@ -92,6 +94,10 @@ class Scanner:
                 if not self._more():
                     return
                 continue
+            self.credit -= 1
+            if self.credit < 0:
+                self.limited = True
+                return
             comment, cdata, instruction, doctype, slash, name = match.groups()
             if name is None:
                 self._at = match.end()
@@ -111,10 +117,6 @@ class Scanner:
             if not slash and name in texts and not attributes.endswith("/"):
                 text, whole, end = self._text(end)
             self._at = end
-            self._events += 1
-            if self._events > MAX_EVENTS:
-                self.limited = True
-                return
             yield Event(name, bool(slash), attributes.endswith("/"), attributes[:MAX_TOKEN], text, whole)
 
     def _text(self, start: int) -> tuple[str, bool, int]:
@@ -160,27 +162,27 @@ class Scanner:
 
     def _skip_doctype(self) -> bool:
         """Skips a document type declaration with its internal subset: what it declares is never looked at."""
-        quote, depth, seen = "", 0, 0
+        until, depth, seen = "", 0, 0
         while True:
-            step = _DOCTYPE_STEP.search(self._buffer, self._at) if not quote else None
-            found = step.start() if step else self._buffer.find(quote, self._at) if quote else -1
-            if found < 0:
+            step = _DOCTYPE_STEP.search(self._buffer, self._at) if not until else None
+            found = step.end() if step else self._buffer.find(until, self._at) + len(until) if until else 0
+            if found < max(1, len(until)):
                 seen += len(self._buffer) - self._at
-                self._at = len(self._buffer)
+                self._at = max(self._at, len(self._buffer) - 3)  # the start of a mark may stand there
                 if seen > MAX_TOKEN or not self._more():
                     self.limited = True
                     return False
                 continue
-            seen += found + 1 - self._at
-            self._at = found + 1
-            if quote:
-                quote = ""
-            elif (char := self._buffer[found]) in "\"'":
-                quote = char
-            elif char == "[":
+            seen += found - self._at
+            self._at = found
+            if until:
+                until = ""
+            elif (mark := step[0]) in _DOCTYPE_ENDS:  # type: ignore[index]
+                until = _DOCTYPE_ENDS[mark]
+            elif mark == "[":
                 depth += 1
                 self.declares = True
-            elif char == "]":
+            elif mark == "]":
                 depth -= 1
             elif depth <= 0:
                 return True
