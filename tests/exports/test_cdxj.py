@@ -16,18 +16,6 @@ from tests.exports import sample
 from tests.outside import run_tool
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("crawl")
-    sample.make(folder)
-    return folder
-
-
-@pytest.fixture
-def source(data):
-    return Source(data, Config())
-
-
 def test_lines_of_a_crawl(source, tmp_path):
     counts = export_cdxj(source, tmp_path / "index.cdxj")
     lines = (tmp_path / "index.cdxj").read_text("utf-8").splitlines()

@@ -28,7 +28,7 @@ def export_cdxj(source: Source, out: Path, *, round_id: str | None = None, block
 
     def lines() -> Iterator[str]:
         for row in source.rows("captures", COLUMNS, _stored(round_id)):
-            yield cdxj_line(_entry(row), _more(row) if more else None)
+            yield entry_line(row, more)
 
     for row in source.rows("captures", ["capture_id"], ds.field("record_type") == "response"):
         open_revisits.discard(row["capture_id"])
@@ -114,10 +114,8 @@ def _stored(round_id: str | None) -> ds.Expression:
     return stored if where is None else stored & where
 
 
-def _entry(row: dict[str, Any]) -> Entry:
+def entry_line(row: dict[str, Any], more: bool = False) -> str:
+    """The line of a stored capture, a row with COLUMNS."""
     mime = "warc/revisit" if row["record_type"] == "revisit" else mime_of(row["content_type"])
-    return Entry(target_uri(row["url"]), row["started"].strftime("%Y%m%d%H%M%S"), mime, row["status"], row["payload_digest"], row["warc_record_length"], row["warc_record_offset"], row["warc_filename"])
-
-
-def _more(row: dict[str, Any]) -> dict[str, str]:
-    return {name: row[column] for name, column in (("redirect", "redirect_to"), ("truncated", "truncated")) if row[column]}
+    entry = Entry(target_uri(row["url"]), row["started"].strftime("%Y%m%d%H%M%S"), mime, row["status"], row["payload_digest"], row["warc_record_length"], row["warc_record_offset"], row["warc_filename"])
+    return cdxj_line(entry, {name: row[column] for name, column in (("redirect", "redirect_to"), ("truncated", "truncated")) if row[column]} if more else None)
