@@ -13,7 +13,7 @@ import typer
 from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, RoundId, Sets, app, emit, guarded, parse_now
 from crawlkit.config import load_config
 
-export = typer.Typer(no_args_is_help=True, help="Write files that other tools read: cdxj, wet, wat, wacz, urls, pages, hostgraph.", context_settings={"help_option_names": ["-h", "--help"]})
+export = typer.Typer(no_args_is_help=True, help="Write files that other tools read: cdxj, wet, wat, wacz, urls, pages, hostgraph, cc-index.", context_settings={"help_option_names": ["-h", "--help"]})
 app.add_typer(export, name="export")
 Out = Annotated[Optional[Path], typer.Option("--out", metavar="PATH", help="Where to write (default: below DIR/export). What is there is replaced once the new is whole.")]
 
@@ -117,3 +117,16 @@ def hostgraph(data: Data = DEFAULT_DATA, out: Out = None, config: ConfigFile = N
     from crawlkit.exports.lists import export_hostgraph
 
     _run(data, config, set_, as_json, lambda s: export_hostgraph(s, out or data / "export" / "hostgraph"))
+
+
+@export.command("cc-index")
+def cc_index(data: Data = DEFAULT_DATA, out: Annotated[Optional[str], typer.Option("--out", metavar="PLACE", help="Folder or s3://bucket/prefix of the Delta table (default: DIR/export/cc_index).")] = None,
+             config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """An index with Common Crawl's columns as a Delta table, partitioned by crawl and subset.
+
+    \b
+    crawlkit export cc-index --data site --out s3://bucket/cc_index
+    """
+    from crawlkit.exports.cc_index import export_cc_index
+
+    _run(data, config, set_, as_json, lambda s: export_cc_index(s, out or str(data.absolute() / "export" / "cc_index")))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from crawlkit.rules.cc_index import CAPTURE, COLUMNS, PAGE, cc_row
 from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from crawlkit.job import Job
 
 VIEWS: dict[str, str] = {
@@ -32,3 +38,20 @@ def register_views(job: "Job") -> None:
     reduce_rows(job.read("crawldb"), live_log(job.read("crawldb_log"), job.read("buckets"))).createOrReplaceTempView("frontier")
     for name, sql in VIEWS.items():
         job.spark.sql(sql).createOrReplaceTempView(name)
+    cc_index(job).createOrReplaceTempView("cc_index")
+
+
+def cc_index(job: "Job") -> "DataFrame":
+    """Stored captures with the columns of Common Crawl's index (rules/cc_index.py); exports/cc_index.py writes them as a table."""
+    crawl = job.cfg.crawl.id
+    captures = job.read("captures").where("warc_filename IS NOT NULL AND status IS NOT NULL").select(*CAPTURE)
+    pages = job.read("pages").selectExpr("capture_id", *[f"{name} AS page_{name}" for name in PAGE if name != "capture_id"])
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from crawlkit.exports.cc_index import SCHEMA
+
+        for batch in batches:
+            found = (cc_row(row, {name: row[f"page_{name}"] for name in PAGE if name != "capture_id"}, crawl) for row in batch.to_pylist())
+            yield pa.RecordBatch.from_pylist(list(found), SCHEMA)
+
+    return captures.join(pages, "capture_id", "left").mapInArrow(rows, ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()))

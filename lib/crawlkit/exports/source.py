@@ -37,7 +37,10 @@ class Source:
 
     def has(self, table: str) -> bool:
         """Whether the table has been written."""
-        return DeltaTable.is_deltatable(self._place(table), self._options())
+        return self.is_table(self._place(table))
+
+    def is_table(self, place: str) -> bool:
+        return DeltaTable.is_deltatable(place, self.options(place))
 
     def rows(self, table: str, columns: Sequence[str], where: ds.Expression | None = None) -> Iterator[dict[str, Any]]:
         """Rows of a table (none if it was never written). Raises ConfigError if it cannot be read."""
@@ -48,10 +51,11 @@ class Source:
         """The same as Arrow record batches; memory is bounded by a few of them."""
         if not self.has(table):
             return
+        place = self._place(table)
         try:
-            found = DeltaTable(self._place(table), storage_options=self._options()).to_pyarrow_dataset()
+            found = DeltaTable(place, storage_options=self.options(place)).to_pyarrow_dataset()
         except (DeltaError, TableNotFoundError, OSError) as e:
-            raise ConfigError(f"table {table} at {self._place(table)} cannot be read: {str(e).splitlines()[0]:.300}") from None
+            raise ConfigError(f"table {table} at {place} cannot be read: {str(e).splitlines()[0]:.300}") from None
         yield from found.to_batches(columns=list(columns), filter=where, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
 
     def rounds(self, round_id: str | None = None) -> list[str]:
@@ -65,8 +69,9 @@ class Source:
         root = self.crawl.tables_root
         return f"{root.replace('s3a://', 's3://', 1)}/{table}"
 
-    def _options(self) -> dict[str, str] | None:
-        return delta_options(self.cfg.s3) if "://" in self.crawl.tables_root else None
+    def options(self, place: str) -> dict[str, str] | None:
+        """delta-rs' options for a table at a place."""
+        return delta_options(self.cfg.s3) if "://" in place else None
 
 
 def in_round(round_id: str | None) -> ds.Expression | None:

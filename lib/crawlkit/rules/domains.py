@@ -34,6 +34,15 @@ def registered_domain(host: str, private_suffixes: bool = True) -> str:
     return ".".join(host.split(".")[-2:])
 
 
+@lru_cache(maxsize=65_536)
+def public_suffix(host: str, private_suffixes: bool = True) -> str | None:
+    """The public suffix of a host (the last label where the list has none); None for an address."""
+    host = host.lower().rstrip(".")
+    if _is_address(host):
+        return None
+    return _extract[private_suffixes](host).suffix or host.rpartition(".")[2]
+
+
 def host_bucket(domain: str, buckets: int) -> int:
     """Bucket of a registered domain: the first 8 bytes of its SHA-256, big-endian, mod `buckets` (a power of two).
 
