@@ -3,7 +3,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("rules", "maintext")
+NAMES = ("rules", "maintext", "fetch")
 
 
 def main(names: list[str]) -> int:

@@ -163,6 +163,8 @@ class Connection(asyncio.BufferedProtocol):
                 self.finish()
             self.refuses = None
         if reader.done:
+            if not reader.keep_alive:  # at once: TLS would answer the server's goodbye first
+                self.abort()
             self.finish()
         elif reader.body_bytes != self.held:
             taken, self.held = reader.body_bytes - self.held, reader.body_bytes

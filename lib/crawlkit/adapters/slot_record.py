@@ -122,7 +122,7 @@ class Recorder:
     def _store(self, capture: Capture, answer: Answer, item: FetchItem | None) -> None:
         digest = sha1_digest(answer.body)
         earlier, revisit_of = self._earlier(answer, item, digest)
-        written = self._writer.write(answer, capture.capture_id, earlier=earlier)
+        written = self._writer.write(answer, capture.capture_id, earlier=earlier, digest=digest)
         capture.warc_filename, capture.warc_record_offset, capture.warc_record_length = written.filename, written.offset, written.length
         capture.warc_record_id, capture.record_type, capture.payload_digest = written.record_id, written.record_type, written.payload_digest
         if written.record_type == "revisit":

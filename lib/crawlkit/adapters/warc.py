@@ -6,7 +6,6 @@ that ends in `.open` is garbage after a crash. One gzip member a record.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import os
@@ -17,8 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from isal import igzip, isal_zlib
-from warcio.statusandheaders import StatusAndHeaders
+from isal import igzip_lib, isal_zlib
 
 from crawlkit.adapters.session import SESSION
 from crawlkit.adapters.warc_check import check
@@ -32,6 +30,9 @@ CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-for
 IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:crawlkit:warc-record")
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # RFC 4648 6
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]  # ten bits at a time: base64.b32encode takes longer than SHA-1
+_BREAKS = re.compile(r"[\r\n]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -71,13 +72,16 @@ class Finished:
 def sha1_digest(data: bytes, more: bytes = b"") -> str:
     """`sha1:` and base 32 of both in a row; of a payload: without transfer coding (WARC 1.1 5.8, 5.9)."""
     digest = hashlib.sha1(data)
-    digest.update(more)
-    return "sha1:" + base64.b32encode(digest.digest()).decode()
+    if more:
+        digest.update(more)
+    n = int.from_bytes(digest.digest(), "big")
+    return "sha1:" + "".join([_PAIRS[n >> shift & 0x3FF] for shift in range(150, -1, -10)])
 
 
 def record_id(capture_id: str, kind: str = "response") -> str:
     """The same capture has the same record ids whenever it is written."""
-    return f"<urn:uuid:{uuid.uuid5(_NAMESPACE, f'{kind}:{capture_id}')}>"
+    h = hashlib.sha1(_NAMESPACE.bytes + f"{kind}:{capture_id}".encode()).hexdigest()  # RFC 9562 5.5: uuid5
+    return f"<urn:uuid:{h[:8]}-{h[8:12]}-5{h[13:16]}-{'89ab'[int(h[16], 16) & 3]}{h[17:20]}-{h[20:32]}>"
 
 
 def warc_date(unix_s: float) -> str:
@@ -107,15 +111,16 @@ class WarcWriter:
         self._opened = 0.0
         self._offset = self._records = self._files = 0
 
-    def write(self, answer: Answer, capture_id: str, *, earlier: Earlier | None = None, metadata: Sequence[tuple[str, str]] = ()) -> Written:
+    def write(self, answer: Answer, capture_id: str, *, earlier: Earlier | None = None, metadata: Sequence[tuple[str, str]] = (), digest: str | None = None) -> Written:
         """Request, response or revisit, and (with `metadata`) metadata record of one answer.
 
         A 304 with `earlier` is a server-not-modified revisit, a whole body whose digest is that of `earlier` an
-        identical-payload-digest revisit; everything else a response. Raises OSError if the disk refuses.
+        identical-payload-digest revisit; everything else a response. `digest`: sha1_digest of the body, if it is known.
+        Raises OSError if the disk refuses.
         """
         if self._file is None:
             self._open()
-        digest = sha1_digest(answer.body)
+        digest = digest or sha1_digest(answer.body)
         profile = None
         if earlier is not None:
             same = answer.body and not answer.truncated and digest == earlier.payload_digest
@@ -191,16 +196,13 @@ class WarcWriter:
         self._put("warcinfo", None, fields, _warc_fields(info.items()), "application/warc-fields")
 
     def _put(self, kind: str, uri: str | None, fields: dict[str, str], head: bytes, content_type: str, body: bytes = b"") -> tuple[int, int]:
-        """Frames and compresses one record, whose block is head and body: (offset, length). warcio writes the header; its
-        record writer would rewrite odd HTTP headers."""
-        named = [("WARC-Type", kind), *fields.items(), ("WARC-Block-Digest", sha1_digest(head, body)), ("Content-Type", content_type), ("Content-Length", str(len(head) + len(body)))]
-        if uri:
-            named.insert(1, ("WARC-Target-URI", uri))
-        pieces = (StatusAndHeaders("", named, "WARC/1.1").to_bytes(), head, body, b"\r\n\r\n")
+        """Frames and compresses one record, whose block is head and body: (offset, length)."""
+        named = {"WARC-Type": kind, **({"WARC-Target-URI": uri} if uri else {}), **fields, "WARC-Block-Digest": sha1_digest(head, body), "Content-Type": content_type, "Content-Length": len(head) + len(body)}
+        pieces = (_named_fields(named), head, body, b"\r\n\r\n")
         if not self._compress:
             data = pieces
         elif len(body) < LARGE_BYTES:
-            data = (igzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0),)
+            data = (igzip_lib.compress(b"".join(pieces), GZIP_LEVEL, flag=igzip_lib.COMP_GZIP),)
         else:  # no copy of the whole
             data = _compressed(pieces)
         length = 0
@@ -211,6 +213,14 @@ class WarcWriter:
         self._offset += length
         self._records += 1
         return offset, length
+
+
+def _named_fields(fields: Mapping[str, str | int]) -> bytes:
+    """Version line and fields of a record, UTF-8 (WARC 1.1 4). A line break in a value becomes a space: it could open another field."""
+    text = "\r\n".join([f"{name}: {value}" for name, value in fields.items()])
+    if text.count("\n") != len(fields) - 1 or text.count("\r") != len(fields) - 1:
+        text = "\r\n".join([f"{name}: {_BREAKS.sub(' ', str(value))}" for name, value in fields.items()])
+    return f"WARC/1.1\r\n{text}\r\n\r\n".encode("utf-8", "replace")
 
 
 def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
