@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-from crawlkit.cli import AsJson, app, emit, guarded
+from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit, guarded
+from crawlkit.config import load_config
 
 
 @app.command()
@@ -22,3 +24,22 @@ def plan(profile: Annotated[str, typer.Option("--profile", help="A, B, C, D, E (
     from crawlkit.planner import plan_command, plan_text
 
     guarded(lambda: emit(plan_command(profile, list(input_ or ()), measure), as_json, plan_text))
+
+
+@app.command()
+def doctor(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """What this machine and the stores lack for a crawl, and how to fix it. Exit 2 if something is missing.
+
+    \b
+    crawlkit doctor --data site --config my.yaml
+    """
+    from crawlkit.doctor import doctor as look
+    from crawlkit.doctor import report, report_text
+
+    def run() -> None:
+        found = report(look(data, load_config(config, tuple(set_ or ())), Path("conf/jars.lock")))
+        emit(found, as_json, report_text)
+        if not found["ok"]:
+            raise typer.Exit(2)
+
+    guarded(run)
