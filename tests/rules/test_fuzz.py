@@ -27,7 +27,7 @@ from crawlkit.rules.urls import canonicalize, split
 from tests.rules.html5lib_suite import tokenizer_inputs, tree_cases
 from tests.shared_data import shared
 
-SHARE = {"urls": 15_000, "robots": 4_000, "sitemaps": 4_000, "html": 1_200}
+SHARE = {"urls": 10_000, "robots": 2_000, "sitemaps": 4_000, "html": 1_000}
 TOTAL = 250_000
 SEED = 20_241
 MAX_INPUT_S = 1.0

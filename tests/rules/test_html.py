@@ -100,32 +100,32 @@ def test_attributes_beyond_the_limit_are_cut():
 )  # fmt: skip
 def test_hostile_markup_is_linear(unit):
     start = time.process_time()
-    read_html(unit * 40_000 + "<a href=x>")
+    read_html(unit * 20_000 + "<a href=x>")
     assert time.process_time() - start < 4  # the square would take minutes
 
 
 N = 1_000_000
 LONG = {
-    "nested": "<div>" * N,
-    "nested and closed": "<div>" * N + "</div>" * N,
-    "nested links": "".join(f"<div><a href=/{n}>t</a>" for n in range(600)) + "<div>" * N,
-    "nested formats": "<b>" * N,
-    "nested in turn": "<div><b><table>" * (N // 3),
-    "nested lists": "<ul><li>" * (N // 2),
-    "anchors in anchors": "<a href=/x>" * N,
-    "one line of words": "<p>" + "word " * 2_000_000,
-    "one line of links": "<a href=/a>b</a> " * 600_000,
-    "one line of items": "<li>x " * 1_700_000,
-    "one line of breaks": "x<br>" * 2_000_000,
-    "one line of attributes": "<a href=/x " + "a=b " * 2_500_000 + ">t</a>",
-    "one line of images": "<img src=a.png>" * 600_000,
-    "one line of angles": "<" * 10_000_000,
+    "nested": lambda: "<div>" * N,
+    "nested and closed": lambda: "<div>" * N + "</div>" * N,
+    "nested links": lambda: "".join(f"<div><a href=/{n}>t</a>" for n in range(600)) + "<div>" * N,
+    "nested formats": lambda: "<b>" * N,
+    "nested in turn": lambda: "<div><b><table>" * (N // 3),
+    "nested lists": lambda: "<ul><li>" * (N // 2),
+    "anchors in anchors": lambda: "<a href=/x>" * N,
+    "one line of words": lambda: "<p>" + "word " * 2_000_000,
+    "one line of links": lambda: "<a href=/a>b</a> " * 600_000,
+    "one line of items": lambda: "<li>x " * 1_700_000,
+    "one line of breaks": lambda: "x<br>" * 2_000_000,
+    "one line of attributes": lambda: "<a href=/x " + "a=b " * 2_500_000 + ">t</a>",
+    "one line of images": lambda: "<img src=a.png>" * 600_000,
+    "one line of angles": lambda: "<" * 10_000_000,
 }
 
 
 @pytest.mark.parametrize("name", [name if name in ("nested and closed", "nested links", "one line of words") else pytest.param(name, marks=pytest.mark.slow) for name in LONG])
 def test_a_million_tags_and_ten_megabytes_take_a_second(name):
-    raw = LONG[name].encode()
+    raw = LONG[name]().encode()
 
     def seconds():
         start = time.process_time()
@@ -147,14 +147,14 @@ def test_markup_ends_at_the_last_element_that_fits():
 
 def test_end_tags_that_reach_nothing_are_linear():
     start = time.process_time()
-    read_html("<div><table>" + "<x>" * 50_000 + "</div>" * 50_000 + "</x></y>" * 50_000)
+    read_html("<div><table>" + "<x>" * 25_000 + "</div>" * 25_000 + "</x></y>" * 25_000)
     assert time.process_time() - start < 4
 
 
 def test_formatting_is_not_opened_again_in_each_block():
     start = time.process_time()
-    doc = read_html("<p>" + "".join(f"<b a{n}>" for n in range(400)) + "</p>" + "<p>x</p>" * 30_000)
-    assert doc.flags == ["too_many_formats"] and len(doc.blocks) == 30_000
+    doc = read_html("<p>" + "".join(f"<b a{n}>" for n in range(400)) + "</p>" + "<p>x</p>" * 15_000)
+    assert doc.flags == ["too_many_formats"] and len(doc.blocks) == 15_000
     assert time.process_time() - start < 4
 
 

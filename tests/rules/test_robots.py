@@ -7,6 +7,7 @@ import random
 import re
 import tarfile
 import time
+from functools import lru_cache
 
 import pytest
 from hypothesis import given, settings
@@ -214,6 +215,7 @@ def test_real_files():
     assert asked > 50_000 and otherwise <= asked / 10_000
 
 
+@lru_cache
 def hostile() -> dict[str, bytes]:
     rng = random.Random(1)
     n = 10_000
@@ -254,7 +256,7 @@ def test_hostile_files_are_linear(name):
 LINES = st.sampled_from([b"User-agent: *", b"User-agent: x", b"Disallow: /", b"Disallow: /a*b$", b"Allow: /%", b"Crawl-delay: 1", b"Sitemap: /s", b"Disallow", b":", b"#", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00", b"Disallow: \xe9", b"Content-Signal: a=b"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(st.binary(max_size=200), st.lists(LINES, max_size=12).map(b"\n".join), st.lists(LINES, max_size=12).map(b"\r".join)), st.text(max_size=30))
 def test_never_raises(body, path):
     robots = parse(body)
@@ -270,7 +272,7 @@ def naive(pattern: str, path: str) -> bool:
     return re.match(".*".join(parts) + (r"\Z" if anchored else ""), path) is not None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.text("ab/*", max_size=8), st.booleans()), max_size=8), st.text("ab/", max_size=10))
 def test_longest_match_law(rules, path):
     """The rule with the most octets decides, Allow in a tie, by a second implementation."""
@@ -278,25 +280,3 @@ def test_longest_match_law(rules, path):
     body = "User-agent: *\n" + "".join(f"{'Allow' if allow else 'Disallow'}: {pattern}\n" for allow, pattern in lines)
     found = [(len(pattern), allow) for allow, pattern in lines if naive(pattern, "/" + path)]
     assert parse(body.encode()).match("x", "http://h.example/" + path).allowed == (max(found)[1] if found else True)
-
-
-def mutated(count: int, seed: int) -> None:
-    rng = random.Random(seed)
-    files = [body for body in real_files() if len(body) < 4000]
-    for _ in range(count):
-        body = bytearray(rng.choice(files))
-        for _ in range(rng.randint(1, 6)):
-            at = rng.randrange(len(body) + 1)
-            body[at : at + rng.randint(0, 3)] = rng.choice([b"\n", b"\r", b"*", b"$", b"%", b":", b"#", b"\x00", b"\xff", b"User-agent: *\n", b"Disallow: /"])
-        robots = parse(bytes(body))
-        robots.match("crawlkit", "http://h.example/a/b?c=d")
-        robots.sitemap_urls("http://h.example/robots.txt")
-
-
-def test_mutated_share():
-    mutated(1500, 1)
-
-
-@pytest.mark.slow
-def test_mutated():
-    mutated(20_000, 2)
