@@ -142,7 +142,7 @@ class Fetch(Section):
     ports: tuple[int, ...] = _f((80, 443), "Ports that may be connected to.")
     connect_to: dict[str, str] = _f({}, "Host name or *.suffix -> address:port to connect to instead of a look-up (the guard still applies to the address).")
     resolvers: tuple[str, ...] = _f((), "Name servers, used in this order while they answer: address, address:port, or https://host/path (DNS over HTTPS); empty: the system's.")
-    proxy: dict[str, str] = _f({}, "Host name, *.suffix or * -> http://[user:password@]host:port or socks5://..., which also resolves the name; empty text: none. env:NAME or file:PATH is read when a task starts.")
+    proxy: dict[str, str] = _f({}, "Host name, *.suffix or * -> http://[user:password@]host:port or socks5://..., which resolves the name (looked up here only to be checked; with socks5h:// not at all); empty text: none. env:NAME or file:PATH is read when a task starts.")
     session_headers: dict[str, dict[str, str]] = _f({}, "Host name or *.suffix -> request fields (credentials) sent there only and never stored; a value env:NAME or file:PATH is read when a task starts.")
     cookie_hosts: tuple[str, ...] = _f((), "Host names whose cookies are sent back within a task; cookies are never stored.")
     unverified_tls_hosts: tuple[str, ...] = _f((), "Host names whose certificate is not verified; their pages are flagged.")

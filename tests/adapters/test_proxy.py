@@ -15,7 +15,7 @@ from crawlkit.adapters.fetcher import Engine, request_headers
 from crawlkit.adapters.proxy import parse_proxy
 from crawlkit.adapters.slot import run_slot
 from crawlkit.config import Agent, Config, ConfigError, Fetch, parse_config
-from crawlkit.outcomes import Reason
+from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer, FetchRequest
 from tests.adapters.proxies import proxy
 from tests.adapters.slotweb import kept, outcomes, plan, slot_io
@@ -26,20 +26,25 @@ from tests.tls_server import tls_server, trusting_context
 PAGE = ok("Content-Type: text/html", "Content-Length: 5", body=b"hello")
 
 
-class NoNames:
-    """A resolver that must not be asked."""
+class Names:
+    """A resolver that knows these names only."""
 
-    def __init__(self) -> None:
+    def __init__(self, **known: str) -> None:
+        self.known = {name.replace("_", "."): ip for name, ip in known.items()}
         self.asked: list[str] = []
 
     async def resolve(self, name: str) -> Lookup:
         self.asked.append(name)
-        raise AssertionError(f"{name} was looked up")
+        if name == "localhost" or name.endswith(".localhost"):
+            return Lookup(("127.0.0.1",))
+        if name not in self.known:
+            raise Refused(Reason.DNS_NXDOMAIN, name)
+        return Lookup((self.known[name],))
 
 
-def ask(fetch: Fetch, *urls: str, tls=None) -> list[Answer]:
+def ask(fetch: Fetch, *urls: str, tls=None, names: Names | None = None) -> list[Answer]:
     async def all_of_them() -> list[Answer]:
-        engine = Engine(fetch, NoNames(), tls=tls)
+        engine = Engine(fetch, names or Names(), tls=tls)
         try:
             return [await asyncio.wait_for(engine.fetch(FetchRequest(u, request_headers(Agent(), u))), 10) for u in urls]
         finally:
@@ -123,20 +128,33 @@ def test_proxies_that_speak_nonsense(reply):
             assert answer.error in (Reason.PROXY_FAIL, Reason.TLS_FAIL)
 
 
-def test_what_the_guard_still_refuses_behind_a_proxy():
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+def test_what_the_guard_still_refuses_behind_a_proxy(scheme):
     with proxy("socks5", {}) as p:
-        fetch = Fetch(proxy={"*": f"socks5://127.0.0.1:{p.port}"})
+        fetch = Fetch(proxy={"*": f"{scheme}://127.0.0.1:{p.port}"})
         answers = ask(fetch, "http://127.0.0.1/", "http://0x7f.1/", "http://localhost/", "http://a.localhost/", "http://[::ffff:10.0.0.1]/", "http://169.254.169.254/", "http://site.example:22/")
         assert [a.error for a in answers] == [Reason.ADDRESS_FORBIDDEN] * 6 + [Reason.PORT_FORBIDDEN]
         assert p.asked == []
 
 
+@pytest.mark.parametrize("kind, scheme, refused", [("http", "http", True), ("socks5", "socks5", True), ("socks5", "socks5h", False)])
+def test_names_are_checked_as_far_as_they_are_known_here(kind, scheme, refused):
+    """A name that leads inside is refused behind a proxy too; socks5h keeps all look-ups away from here, by the operator's choice."""
+    with raw_server(PAGE) as server, proxy(kind, {h: ("127.0.0.1", server.port) for h in ("inside.example", "site.example", "unknown.example")}) as p:
+        names = Names(inside_example="10.0.0.1", site_example="93.184.216.34")
+        answers = ask(Fetch(proxy={"*": f"{scheme}://127.0.0.1:{p.port}"}), "http://inside.example/", "http://site.example/", "http://unknown.example/", names=names)
+        assert [a.error for a in answers] == [Reason.ADDRESS_FORBIDDEN if refused else None, None, None]
+        assert bool(names.asked) is refused and (("inside.example", 80) in p.asked) is not refused
+
+
 def test_onion_names_need_a_proxy():
-    (answer,) = ask(Fetch(), "http://abcdefgh.onion/")  # the resolver is not asked
-    assert answer.error is Reason.DNS_NXDOMAIN
+    names = Names()
+    (answer,) = ask(Fetch(), "http://abcdefgh.onion/", names=names)
+    assert answer.error is Reason.DNS_NXDOMAIN and names.asked == []
     with raw_server(PAGE) as server, proxy("socks5", {"abcdefgh.onion": ("127.0.0.1", server.port)}) as p:
-        (answer,) = ask(Fetch(proxy={"*.onion": f"socks5h://127.0.0.1:{p.port}"}), "http://abcdefgh.onion/")
-    assert answer.status == 200
+        for scheme in ("socks5", "socks5h"):
+            (answer,) = ask(Fetch(proxy={"*.onion": f"{scheme}://127.0.0.1:{p.port}"}), "http://abcdefgh.onion/", names=names)
+            assert answer.status == 200 and names.asked == []
 
 
 def test_credentials_from_environment_and_file(tmp_path, monkeypatch):
@@ -158,15 +176,15 @@ def test_settings_refused_without_showing_them(value):
 
 
 def test_a_slot_through_both_proxies(tmp_path):
-    """In the whole slot: robots and pages go through the proxies, no name is looked up, the WARC knows no address and no credentials."""
+    """In the whole slot: robots and pages go through the proxies; the WARC knows no address and no credentials."""
     with raw_server(PAGE) as server, proxy("http", {"a.example": ("127.0.0.1", server.port)}, ("u", "s3cr3t")) as one, proxy("socks5", {"b.example": ("127.0.0.1", server.port)}) as two:
-        cfg = Config.model_validate({"fetch": {"proxy": {"a.example": f"http://u:s3cr3t@127.0.0.1:{one.port}", "b.example": f"socks5://127.0.0.1:{two.port}"}, "timeout_s": 3.0, "connect_timeout_s": 2.0}, "politeness": {"delay_s": 0.01}, "lease": {"ttl_s": 6, "renew_s": 1, "margin_s": 0.2}})
-        names = NoNames()
+        cfg = Config.model_validate({"fetch": {"proxy": {"a.example": f"http://u:s3cr3t@127.0.0.1:{one.port}", "b.example": f"socks5h://127.0.0.1:{two.port}"}, "timeout_s": 3.0, "connect_timeout_s": 2.0}, "politeness": {"delay_s": 0.01}, "lease": {"ttl_s": 6, "renew_s": 1, "margin_s": 0.2}})
+        names = Names()
         io = slot_io(tmp_path, engine=lambda fetch: Engine(fetch, names))
         run_slot(plan(["http://a.example/1", "http://b.example/1"]), cfg, io)
         told = outcomes(io)
         assert {u: (c.outcome, c.ip) for u, c in told.items()} == {u: ("fetched", None) for u in ("http://a.example/1", "http://b.example/1", "http://a.example/robots.txt", "http://b.example/robots.txt")}
-        assert names.asked == [] and len(one.asked) == len(two.heads) + 2 == 2 and two.asked
+        assert set(names.asked) == {"a.example"} and len(one.asked) == len(two.heads) + 2 == 2 and two.asked
     for key in io.warcs.list():
         data = io.warcs.get(key)[0]
         plain = b"".join(r.raw_stream.read() for r in ArchiveIterator(stdio.BytesIO(data), no_record_parse=True))

@@ -66,7 +66,8 @@ async def _answer(given: dict) -> dict:
         ips = tuple(turns[name].pop(0) if len(turns[name]) > 1 else turns[name][0]) if turns.get(name) else dns.get(name, ())
         return Lookup(ips, 60.0) if ips else Lookup(error=Reason.DNS_NXDOMAIN, ttl_s=60.0)
 
-    engine = _Engine(Fetch(allow_private=tuple(given.get("allow") or ()), deny=tuple(given.get("deny") or ())), Resolver(query, hosts={}))
+    proxy = (given.get("config") or {}).get("proxy")
+    engine = _Engine(Fetch(proxy={"*": proxy} if proxy else {}, allow_private=tuple(given.get("allow") or ()), deny=tuple(given.get("deny") or ())), Resolver(query, hosts={}))
     url, error, refused_hop, redirects = given["url"], None, None, given.get("redirects") or {}
     for _ in range(Fetch().max_redirects + 1):
         got = await engine.fetch(FetchRequest(url, _headers(url)))

@@ -102,8 +102,8 @@ class Guard:
         return None if found is DIRECT else found
 
     async def admit(self, place: Place) -> Admitted:
-        """The addresses to connect to, every one checked; behind a proxy only an address that is written or configured
-        can be. Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL)."""
+        """The addresses to connect to, every one checked; behind a proxy they are checked as far as they can be known here.
+        Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL)."""
         mapped = of_host(self._connect_to, place.host) if self._connect_to else None
         port, stale, named, proxy = place.port, False, False, self.proxy_of(place.host)
         if mapped is not None:
@@ -111,7 +111,8 @@ class Guard:
         elif _is_address(place.host):
             addresses = (place.host,)
         elif proxy is not None:
-            addresses = ("127.0.0.1",) if place.host == "localhost" or place.host.endswith(".localhost") else ()
+            hidden = (proxy.remote_dns and place.host.rpartition(".")[2] != "localhost") or place.host.endswith(".onion")
+            addresses = () if hidden else await self._known(place.host)
         elif place.host == "onion" or place.host.endswith(".onion"):  # RFC 7686 2: never asked of a name server
             raise Refused(Reason.DNS_NXDOMAIN, ".onion is reached through a proxy only")
         else:
@@ -123,6 +124,14 @@ class Guard:
         if proxy is not None:
             return Admitted((), port, False, proxy, addresses[0] if mapped else place.host)
         return Admitted(tuple(sorted(addresses, key=lambda ip: ":" in ip)), port, stale, named=named)
+
+
+    async def _known(self, host: str) -> tuple[str, ...]:
+        """What a name leads to as seen from here; none if that cannot be told: then it is the proxy's to say."""
+        try:
+            return (await self._resolver.resolve(host)).addresses[:MAX_ADDRESSES]
+        except Refused:
+            return ()
 
 
 def _is_address(host: str) -> bool:

@@ -1,6 +1,6 @@
 """Egress through proxies (REQUIREMENTS E4): HTTP (RFC 9110 9.3.6 CONNECT, RFC 9112 3.2.2 absolute form) and SOCKS 5 (RFC 1928, 1929).
 
-The proxy resolves the name; so there is no address of the server's to check or to record. Its credentials stand in no message.
+The proxy resolves the name; so there is no address of the server's to connect to or to record. Its credentials stand in no message.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Proxy:
     port: int
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
+    remote_dns: bool = False  # socks5h: no name is looked up here, not even to check it
 
     @property
     def authorization(self) -> list[tuple[str, str]]:
@@ -46,12 +47,12 @@ def parse_proxy(setting: str) -> Proxy | None:
         return None
     try:
         parts = urlsplit(text)
-        scheme, host, port = parts.scheme.removesuffix("h"), parts.hostname, parts.port
+        scheme, host, port = parts.scheme.replace("socks5h", "socks5"), parts.hostname, parts.port
     except ValueError:
         scheme = host = port = None
     if scheme not in ("http", "socks5") or not host or not port:
         raise ConfigError("fetch.proxy: a value is not http://host:port or socks5://host:port")
-    return Proxy(scheme, host, port, unquote(parts.username or ""), unquote(parts.password or ""))
+    return Proxy(scheme, host, port, unquote(parts.username or ""), unquote(parts.password or ""), parts.scheme == "socks5h")
 
 
 async def tunnel(sock: socket.socket, proxy: Proxy, host: str, port: int) -> None:
