@@ -8,6 +8,7 @@ import socket
 import ssl
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -46,13 +47,33 @@ def trusting_context() -> ssl.SSLContext:
     return ssl.create_default_context(cadata=_authority()[0].public_bytes(serialization.Encoding.PEM).decode())
 
 
+# How the faults are called: the first of these words that a fault's name holds decides.
+_KINDS = {
+    "expire": "expired", "not_yet": "not_yet_valid", "future": "not_yet_valid", "self": "self_signed", "intermediate": "untrusted", "chain": "untrusted", "root": "untrusted", "trust": "untrusted", "issuer": "untrusted",
+    "unknown_ca": "untrusted", "authority": "untrusted", "san": "no_name", "cn": "no_name", "name": "wrong_name", "host": "wrong_name", "mismatch": "wrong_name", "no_tls": "plain", "plain": "plain", "garbage": "plain",
+    "handshake": "plain", "alert": "plain", "protocol": "old_version", "version": "old_version", "tls1": "old_version", "tlsv1": "old_version", "ssl": "old_version", "cipher": "old_version",
+}  # fmt: skip
+
+
+def kind_of(fault: str | None) -> str | None:
+    """What the server does for a fault of this name; None: nothing wrong. Raises KeyError for a name that says nothing."""
+    if fault in (None, "", "none", "ok", "valid"):
+        return None
+    if fault in ("no_tls", "handshake", "handshake_failure", "protocol_error", "garbage"):
+        return "plain"
+    return next((kind for word, kind in _KINDS.items() if word in fault), None) or _KINDS[fault]
+
+
 def _server_context(fault: str | None, host: str) -> ssl.SSLContext:
-    foreign = fault in ("untrusted", "untrusted_root", "unknown_ca", "untrusted_issuer")
-    issuer = None if fault == "self_signed" else _certificate("another authority", None, -1, 2) if foreign else _authority()
-    starts, ends = {"expired": (-10, -1), "not_yet_valid": (1, 10)}.get(fault or "", (-1, 2))
-    name = "other.example" if fault in ("wrong_name", "wrong_host", "name_mismatch", "hostname_mismatch", "wrong_hostname") else host
-    certificate, key = _certificate(name, issuer, starts, ends)
+    kind = kind_of(fault)
+    issuer = None if kind == "self_signed" else _certificate("another authority", None, -1, 2) if kind == "untrusted" else _authority()
+    starts, ends = {"expired": (-10, -1), "not_yet_valid": (1, 10)}.get(kind or "", (-1, 2))
+    certificate, key = _certificate({"wrong_name": "other.example", "no_name": "nameless"}.get(kind or "", host), issuer, starts, ends)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if kind == "old_version":
+        context.set_ciphers("DEFAULT:@SECLEVEL=0")
+        with warnings.catch_warnings(action="ignore"):  # that they are old is the point
+            context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
     with tempfile.TemporaryDirectory() as folder:
         pem = Path(folder) / "server.pem"
         private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
@@ -63,9 +84,8 @@ def _server_context(fault: str | None, host: str) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def tls_server(fault: str | None, host: str) -> Iterator[int]:
-    """A server on 127.0.0.1 that shows the fault and answers PAGE; yields its port. `no_tls`: speaks no TLS at all."""
-    plain = fault in ("no_tls", "handshake", "handshake_failure", "protocol_error", "garbage")
-    context = None if plain else _server_context(fault, host)
+    """A server on 127.0.0.1 that shows the fault and answers PAGE; yields its port."""
+    context = None if kind_of(fault) == "plain" else _server_context(fault, host)
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -18,7 +19,7 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer, FetchRequest
 from tests.raw_server import RawServer, raw_server
 from tests.rules.http_cases import CASES, ok
-from tests.tls_server import tls_server, trusting_context
+from tests.tls_server import _server_context, tls_server, trusting_context
 
 PAGE = ok("Content-Type: text/html", "Content-Length: 5", body=b"hello")
 
@@ -414,6 +415,9 @@ def test_reset_inside_the_body_keeps_what_came(reset):
         ("not_yet_valid", Reason.TLS_CERT_INVALID),
         ("wrong_name", Reason.TLS_NAME_MISMATCH),
         ("no_tls", Reason.TLS_FAIL),
+        ("no_san", Reason.TLS_NAME_MISMATCH),
+        ("missing_intermediate", Reason.TLS_CERT_INVALID),
+        ("old_tls_version", Reason.TLS_FAIL),
     ],
 )
 def test_tls_failures_are_named(fault, reason):
@@ -421,6 +425,34 @@ def test_tls_failures_are_named(fault, reason):
         fetch = config(connect_to={"site.example": f"127.0.0.1:{port}"})
         (answer,) = run(fetch, get("https://site.example/"), tls=trusting_context())
         assert (answer.error, answer.body) == (reason, b"" if reason else b"hello")
+
+
+def cut_off_server(raw: bytes, alert: bool):
+    """A TLS server that ends after `raw`: with its closing alert or without."""
+    context, listener = _server_context(None, "site.example"), socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        client, _ = listener.accept()
+        stream = context.wrap_socket(client, server_side=True)
+        stream.recv(65536)
+        stream.sendall(raw)
+        if alert:
+            with contextlib.suppress(OSError):
+                stream.unwrap()
+        else:
+            socket.socket(fileno=stream.detach()).close()
+        listener.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("raw, alert, truncated", [(ok(body=b"half"), True, None), (ok(body=b"half"), False, "disconnect"), (ok("Content-Length: 4", body=b"half"), False, None), (ok("Content-Length: 9", body=b"half"), False, "disconnect")])
+def test_a_body_that_only_the_close_ends_needs_tls_closing_alert(raw, alert, truncated):
+    """RFC 9112 9.8: without it the end may be an attacker's."""
+    fetch = config(connect_to={"site.example": f"127.0.0.1:{cut_off_server(raw, alert)}"})
+    (answer,) = run(fetch, get("https://site.example/"), tls=trusting_context())
+    assert (answer.error, answer.body, answer.truncated) == (None, b"half", truncated)
 
 
 def test_unverified_hosts_are_flagged():

@@ -101,3 +101,22 @@ def test_never_raises(noise, name):
     good[len(good) // 2 : len(good) // 2 + 5] = noise[:5]
     assert len(decode_content(bytes(good), [name], 500).body) <= 500
     assert len(decode_content(noise, [name], 100).body) <= 100
+
+
+def test_a_layer_that_is_named_but_not_there_keeps_what_the_others_gave():
+    """Two hops that each name the one coding: the page is kept, and flagged."""
+    once = gzip.compress(TEXT)
+    found = decode_content(once, ["gzip", "gzip"])
+    assert (found.body, found.raw_kept, found.truncated) == (TEXT, False, None) and found.error
+    found = decode_content(once, ["br, gzip"])
+    assert (found.body, found.raw_kept) == (TEXT, False) and found.error
+    found = decode_content(TEXT, ["gzip", "gzip"])
+    assert (found.body, found.raw_kept) == (TEXT, True) and found.error
+
+
+@pytest.mark.parametrize("damage", [-1, -5, -8])
+def test_a_wrong_checksum_or_length_keeps_the_text(damage):
+    for name, data in (("gzip", bytearray(gzip.compress(TEXT))), ("deflate", bytearray(zlib.compress(TEXT)))):
+        data[max(damage, -4) if name == "deflate" else damage] ^= 0xFF
+        found = decode_content(bytes(data), [name])
+        assert (found.body, found.raw_kept) == (TEXT, False) and found.error

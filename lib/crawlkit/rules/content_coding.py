@@ -50,13 +50,13 @@ def decode_content(payload: bytes, content_encoding: Iterable[str], limit_bytes:
         error = f"unknown coding {unknown[0][:40]}" if unknown else f"{len(names)} layers of coding"
         return Decoded(payload[:limit_bytes], "length" if len(payload) > limit_bytes else None, error, True)
     body, truncated, errors = payload, False, []
-    for name in reversed(names):
-        body, more, error = _layer(body, name, limit_bytes)
-        truncated |= more
+    for n, name in enumerate(reversed(names)):
+        decoded, more, error = _layer(body, name, limit_bytes)
         if error:
             errors.append(f"{name}: {error}")
-            if not body and payload:
-                return Decoded(payload[:limit_bytes], "length" if len(payload) > limit_bytes else None, errors[0], True)
+            if not decoded and body:  # this layer is not there, as where two hops name one coding: what came before it is kept
+                return Decoded(body[:limit_bytes], "length" if truncated or len(body) > limit_bytes else None, errors[-1], n == 0, tuple(names))
+        body, truncated = decoded, truncated or more
     if not names and len(body) > limit_bytes:
         body, truncated = body[:limit_bytes], True
     return Decoded(body, "length" if truncated else None, "; ".join(errors) or None, False, tuple(names))
