@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.delta import quote
+from crawlkit.adapters.spool import spool_folder
 from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
@@ -89,8 +90,9 @@ def _groups(job: "Job", names: list[str], limit: int) -> list[list[str]]:
 def _join_files(job: "Job", names: list[str], target: str) -> dict[str, tuple[str, int]]:
     """Write the gzip members of `names` after one another; old name -> (new name, offset shift)."""
     moves, at = {}, 0
-    job.crawl.warc.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=job.crawl.objects.root, prefix="pack-", suffix=".tmp") as tmp:
+    folder = spool_folder(job.cfg, job.crawl.warc_place)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, prefix="pack-", suffix=".tmp") as tmp:
         for name in names:
             moves[name] = (target, at)
             with job.crawl.warc.open_range(name) as src:
@@ -114,20 +116,13 @@ def _move_captures(job: "Job", round_id: str, moves: dict[str, tuple[str, int]])
 
 
 def remove_orphans(job: "Job", clock_now: float) -> int:
-    """Remove WARC files that no capture and no open round's part names, and unfinished local files, once they are old."""
-    limit = clock_now - job.cfg.maintain.orphan_hours * 3600
-    root = job.crawl.warc.root
-    named = {r[0] for r in job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect()}
+    """Remove WARC files that no capture and no open round's part names, and unfinished files and uploads, once they are old."""
     oldest_open = min((r.opened_at for r in job.crawl.open_rounds()), default=clock_now)
+    before = min(clock_now - job.cfg.maintain.orphan_hours * 3600, oldest_open)
+    named = {r[0] for r in job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect()}
     removed = 0
     for key in job.crawl.warc.list():
-        age = job.crawl.warc.local_path(key).stat().st_mtime
-        if key.endswith(".warc.gz") and key not in named and age < min(limit, oldest_open):
+        if key.endswith(".warc.gz") and key not in named and job.crawl.warc.modified(key) < before:
             job.crawl.warc.delete(key)
             removed += 1
-    for folder in (job.crawl.objects.root / "spool", root / ".tmp"):
-        for path in folder.rglob("*") if folder.is_dir() else ():
-            if path.is_file() and path.stat().st_mtime < min(limit, oldest_open):
-                path.unlink(missing_ok=True)
-                removed += 1
-    return removed
+    return removed + sum(store.abort_unfinished(before) for store in (job.crawl.warc, job.crawl.objects))

@@ -141,3 +141,15 @@ def test_places():
     for bad in ("s3://", "gs://bucket/x"):
         with pytest.raises(ConfigError, match="s3://bucket/prefix"):
             open_objects(bad, S3())
+
+
+def test_what_a_killed_writer_has_left_is_removed_once_it_is_old(local):
+    local.put("a", b"1")
+    for name, age_s in (("old", 100), ("holder/x.warc.gz.open", 100), ("new", 0)):
+        path = local.root / ".tmp" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"")
+        os.utime(path, (time.time() - age_s,) * 2)
+    assert local.abort_unfinished(time.time() - 50) == 2
+    assert sorted(p.name for p in (local.root / ".tmp").iterdir()) == ["holder", "new"]  # the folder has just changed
+    assert local.list() == ["a"]

@@ -77,6 +77,9 @@ class Objects(Protocol):
     def modified(self, key: str) -> float:
         """Unix s of the last write. Raises ObjectMissing."""
 
+    def abort_unfinished(self, begun_before: float) -> int:
+        """Remove what writers that died have left half written since before a time (Unix s); how many."""
+
     def local_path(self, key: str) -> Path | None:
         """Where the object lies on this machine's disk; None if it does not."""
 
@@ -158,6 +161,9 @@ class LocalObjects:
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectMissing(key) from None
 
+    def abort_unfinished(self, begun_before: float) -> int:
+        return sweep(self.root / _TMP, begun_before)
+
     def local_path(self, key: str) -> Path:
         return self.root.joinpath(*key_parts(key))
 
@@ -231,6 +237,21 @@ def _full_is_clear(where: str) -> Iterator[None]:
         if e.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(e.errno, f"no room left in the store {where}") from e
         raise
+
+
+def sweep(folder: Path, before: float) -> int:
+    """Remove files and empty folders below a folder that were last changed before a time (Unix s); how many files."""
+    removed = 0
+    for path in sorted(folder.rglob("*"), reverse=True) if folder.is_dir() else ():
+        with contextlib.suppress(OSError):  # gone, or a folder that is not empty
+            if path.lstat().st_mtime >= before:
+                continue
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink()
+                removed += 1
+    return removed
 
 
 def _sync_folder(folder: Path) -> None:

@@ -148,7 +148,7 @@ class S3Objects:
             more = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
 
     def abort_unfinished(self, begun_before: float) -> int:
-        """Abort multipart uploads that began before a time (Unix s); how many. Their bytes cost money and are seen by no listing."""
+        """Abort multipart uploads that began before a time (Unix s); how many. Their bytes cost money and no listing shows them."""
         found = [(key, upload) for key, upload, begun in self.unfinished() if begun < begun_before]
         for key, upload in found:
             self._abort(key, upload)

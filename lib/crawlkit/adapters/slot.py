@@ -7,25 +7,26 @@ import math
 import os
 import random
 import socket
-import tempfile
 import threading
+import time
 from collections.abc import Iterable
-from pathlib import Path
 
 from crawlkit.adapters.lease import Lease
-from crawlkit.adapters.objects import open_objects
+from crawlkit.adapters.objects import open_objects, sweep
 from crawlkit.adapters.slot_io import SlotIO, claim_attempt, read_earlier
 from crawlkit.adapters.slot_ledger import Ledger
 from crawlkit.adapters.slot_record import Recorder
 from crawlkit.adapters.slot_task import SlotTask
+from crawlkit.adapters.spool import spool_folder
 from crawlkit.config import Config
 from crawlkit.records import FetchItem
 
 
 def run_slot_in(items: Iterable[FetchItem], *, cfg: Config, state_root: str, warc_root: str, seed: int) -> dict[str, int]:
     """run_slot on the stores at these places: what the Spark task calls."""
-    spool = cfg.storage.spool or (str(Path(tempfile.gettempdir(), f"crawlkit-{cfg.crawl.id}")) if "://" in warc_root else f"{warc_root}/.tmp")
-    return run_slot(items, cfg, SlotIO(open_objects(state_root, cfg.s3), open_objects(warc_root, cfg.s3), Path(spool)), seed=seed)
+    spool = spool_folder(cfg, warc_root)
+    sweep(spool, time.time() - cfg.maintain.orphan_hours * 3600)  # what tasks that were killed on this machine have left
+    return run_slot(items, cfg, SlotIO(open_objects(state_root, cfg.s3), open_objects(warc_root, cfg.s3), spool), seed=seed)
 
 
 def run_slot(items: Iterable[FetchItem], cfg: Config, io: SlotIO, *, seed: int = 0, stop: threading.Event | None = None) -> dict[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import tempfile
 import threading
 import time
 from collections import deque
@@ -20,6 +21,7 @@ from pathlib import Path
 from crawlkit.adapters.objects import ObjectMissing, Objects, StoreUnavailable
 from crawlkit.adapters.parts import write_part
 from crawlkit.adapters.warc import Finished
+from crawlkit.config import Config
 
 log = logging.getLogger(__name__)
 _PAUSE_S = 1.0  # between tries while the store is down
@@ -145,6 +147,13 @@ class Spool:
         for load in self._loads:
             load.stored.set_exception(error)
         self._moved.notify_all()
+
+
+def spool_folder(cfg: Config, warc_place: str) -> Path:
+    """The local folder for open WARC files: beside local WARC files, so that they need not be copied."""
+    if cfg.storage.spool is not None:
+        return Path(cfg.storage.spool)
+    return Path(tempfile.gettempdir(), f"crawlkit-{cfg.crawl.id}") if "://" in warc_place else Path(warc_place, ".tmp")
 
 
 def _store(warcs: Objects, warc: Finished) -> None:
