@@ -1,0 +1,28 @@
+"""Every command of docs/exports.md and docs/planner.md runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from crawlkit import cli, cli_export, cli_plan  # noqa: F401  (they register their commands)
+
+DOCS = Path(__file__).parents[2] / "docs"
+COMMANDS = [line.strip() for name in ("exports.md", "planner.md") for line in re.findall(r"^    (crawlkit .*)$", (DOCS / name).read_text("utf-8"), re.MULTILINE)]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command(command, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("site").symlink_to(data)
+    done = CliRunner().invoke(cli.app, shlex.split(command)[1:])
+    assert done.exit_code == 0, done.output
+
+
+def test_all_verbs_are_there():
+    text = (DOCS / "exports.md").read_text("utf-8")
+    assert {c.name for c in cli_export.export.registered_commands} == set(re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE))
