@@ -90,9 +90,9 @@ def test_the_limit_is_exact(name):
 
 def test_many_empty_members_are_linear():
     start = time.process_time()
-    assert decode_content(gzip.compress(b"") * 100_000, ["gzip"])[:3] == (b"", None, None)
-    assert decode_content(gzip.compress(b"") * 300_000, ["gzip"]).error
-    assert time.process_time() - start < 5
+    assert decode_content(gzip.compress(b"") * 9_000, ["gzip"])[:3] == (b"", None, None)
+    assert decode_content(gzip.compress(b"") * 100_000, ["gzip"]).error
+    assert time.process_time() - start < 1
 
 
 @given(st.binary(max_size=400), st.sampled_from(["gzip", "deflate", "br", "zstd"]))

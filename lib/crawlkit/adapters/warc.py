@@ -188,7 +188,7 @@ class WarcWriter:
         crawl, round_id, slot, attempt = (_UNSAFE.sub("_", str(part)) for part in self._name)
         self._filename = f"{crawl}-{stamp}-{round_id}-{slot}-{attempt}-{self._files}.warc" + ".gz" * self._compress
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._file = open(self._folder / f"{self._filename}.open", "xb")
+        self._file = open(self._folder / f"{self._filename}.open", "xb", buffering=1 << 18)
         self._offset = self._records = 0
         self._warcinfo_id = record_id(self._filename, "warcinfo")
         fields = {"WARC-Date": warc_date(self._opened), "WARC-Record-ID": self._warcinfo_id, "WARC-Filename": self._filename}

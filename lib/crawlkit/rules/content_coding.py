@@ -14,7 +14,7 @@ import brotli
 from backports import zstd
 
 MAX_LAYERS = 5
-MAX_MEMBERS = 100_000  # gzip members or zstd frames of one layer
+MAX_MEMBERS = 10_000  # gzip members or zstd frames of one layer
 ZSTD_WINDOW_LOG = 23  # 8 MiB (RFC 9659)
 _FIRST_CHUNK, _CHUNK = 512, 65_536  # small at first: what follows a member's end in a chunk is copied
 
