@@ -14,6 +14,7 @@ $(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r conf/requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m crawlkit.jars conf/jars.lock
+	$(BIN)/python -m crawlkit.classes data/samples/site
 	touch $@
 
 # Three rounds over the sample site, served on loopback. DATA=folder to choose where.

@@ -39,6 +39,11 @@ def jar_folder() -> Path:
     return Path(os.environ.get("CRAWLKIT_JARS") or Path(sys.prefix) / "share" / "crawlkit" / "jars")
 
 
+def archive_file() -> Path:
+    """Where the class archive stands, if it was made (classes.py)."""
+    return jar_folder().parent / "classes.jsa"
+
+
 def read_lock(path: Path) -> list[Jar]:
     """The lock file's rows. Raises JarsError with file and line."""
     jars = []

@@ -12,18 +12,19 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawlkit.adapters.delta import TableError, Tables, in_list, quote
+from crawlkit.adapters.delta import Part, TableError, Tables, in_list, quote
+from crawlkit.adapters.delta_files import arrow_table
 from crawlkit.adapters.parts import part_keys, read_part
 from crawlkit.config import Config
 from crawlkit.crawl import Crawl, CrawlError, Round
 from crawlkit.rules.urls import UrlPolicy
 from crawlkit.spark import build_session
-from crawlkit.tables import ARROW
+from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +53,7 @@ class Job:
     @cached_property
     def tables(self) -> Tables:
         """Raises TableError if a table that once was written is gone."""
-        tables = Tables(self.spark, self.crawl.tables_root, self.crawl.lock.check)
+        tables = Tables(lambda: self.spark, self.crawl.tables_root, self.crawl.lock.check)
         for name in self.crawl.known_tables():
             if not tables.exists(name):
                 raise TableError(f"table {name} is missing: {tables.path(name)} was written before and is gone; restore the folder from a copy")
@@ -60,31 +61,20 @@ class Job:
 
     def _keep_known(self) -> None:
         """Remember which tables have been written, so that a lost one is not taken for an empty one."""
-        from crawlkit.tables import TABLES
-
         known = set(self.crawl.known_tables())
         new = [name for name in TABLES if name not in known and self.tables.exists(name)]
         if new:
             self.crawl.set_known_tables([*known, *new])
 
-    def read(self, name: str, where: str | None = None) -> "DataFrame":
-        df = self.tables.read(name)
-        return df if where is None else df.where(where)
+    def read(self, name: str, part: Part | None = None) -> "DataFrame":
+        return self.tables.read(name, part)
 
     def of_round(self, name: str, round_: Round) -> "DataFrame":
-        return self.read(name, f"round_id = {quote(round_.id)}")
+        return self.read(name, {"round_id": [round_.id]})
 
-    def frame(self, name: str, rows: Iterable[dict[str, Any]]) -> "DataFrame":
+    def frame(self, name: str, rows: Sequence[Mapping[str, Any]]) -> "DataFrame":
         """Rows (times as Unix s) as a frame of a table's schema; what a row lacks is null."""
-        from crawlkit.tables import TABLES
-
-        columns = TABLES[name].columns
-        import pyarrow as pa
-
-        rows, data = list(rows), {}
-        for c in columns:
-            data[c.name] = pa.array([r.get(c.name) for r in rows], ARROW[c.type]) if c.type != "timestamp" else pa.array([None if r.get(c.name) is None else round(r[c.name] * 1e6) for r in rows], pa.int64()).cast(ARROW[c.type])
-        return self.spark.createDataFrame(pa.table(data))
+        return self.spark.createDataFrame(arrow_table(TABLES[name], rows))
 
     # -- running -------------------------------------------------------------------------------------------------
     def run(self, stage: str, round_: Round, force: bool = False, **options: Any) -> Counts:
@@ -146,20 +136,20 @@ def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: i
     writer = "inject-" + hashlib.sha256("\n".join([mode, source, str(priority_class), *lines]).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     rows, rejects, counts = read_lines(lines, now=round_.now, buckets=job.cfg.frontier.buckets, policy=UrlPolicy.of(job.cfg.urls), priority_class=priority_class, source=source, max_url_bytes=job.cfg.scope.max_url_bytes)
     found = [r | {"updated_no": round_.no, "round_id": round_.id, "writer": writer, "kind": "found", "seq": n, "force": False, "mode": mode} for n, r in enumerate(rows)]
-    frame = job.frame("crawldb_log", found)
     known = 0
     if rows and (job.tables.exists("crawldb") or job.tables.exists("crawldb_log")):
         buckets = sorted({r["host_bucket"] for r in rows})
-        keys = frame.select("url_key")
-        old = job.read("crawldb", in_list("host_bucket", buckets)).select("url_key").unionByName(
-            live_log(job.read("crawldb_log", in_list("host_bucket", buckets) + f" AND NOT (round_id = {quote(round_.id)} AND writer = {quote(writer)})"), job.read("buckets")).select("url_key"))
+        of_others = f"{in_list('host_bucket', buckets)} AND NOT (round_id = {quote(round_.id)} AND writer = {quote(writer)})"
+        keys = job.frame("crawldb_log", found).select("url_key")
+        old = job.read("crawldb", {"host_bucket": buckets}).select("url_key").unionByName(
+            live_log(job.read("crawldb_log").where(of_others), job.read("buckets")).select("url_key"))
         known = keys.join(old.distinct(), "url_key", "left_semi").count()
     if rows:
         with job.crawl.lock:
-            job.tables.replace("crawldb_log", frame, f"round_id = {quote(round_.id)} AND writer = {quote(writer)}")
+            job.tables.replace("crawldb_log", found, {"round_id": [round_.id], "writer": [writer]})
     if rejects:
         with job.crawl.lock:
-            job.tables.replace("rejects", job.frame("rejects", [r | {"round_id": round_.id, "stage": writer} for r in rejects]), f"round_id = {quote(round_.id)} AND stage = {quote(writer)}")
+            job.tables.replace("rejects", [r | {"round_id": round_.id, "stage": writer} for r in rejects], {"round_id": [round_.id], "stage": [writer]})
     refused: dict[str, int] = {}
     for r in rejects:
         refused[r["reason"]] = refused.get(r["reason"], 0) + 1
@@ -177,12 +167,11 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
     from crawlkit.stages.fold import live_log, reduce_rows
 
     cfg, clock_now = job.cfg, time.time() if clock_now is None else clock_now
-    round_filter = f"round_id = {quote(round_.id)}"
     with job.crawl.lock:
         if round_.buckets:
             planned = job.of_round("fetchlist", round_)
             return _planned_counts(round_, planned)
-        summary = [r.asDict() for r in job.read("buckets").select("host_bucket", *[F.col(f"next_due_{c}").cast("double").alias(f"next_due_{c}") for c in range(4)]).collect()]
+        summary = job.tables.rows("buckets", ["host_bucket", *(f"next_due_{c}" for c in range(4))])
         injected = (job.crawl.mark(round_, "inject") or {}).get("buckets", [])
         known = {r["host_bucket"]: r for r in summary}
         for b in injected:
@@ -192,8 +181,8 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
         buckets = g.choose_buckets(known.values(), round_.now, cfg.frontier.buckets_per_round, taken)
         if not buckets:
             return {"planned": 0, "buckets": 0, "slots": 0}
-        mine = in_list("host_bucket", buckets)
-        log = live_log(job.read("crawldb_log", mine), job.read("buckets"))
+        mine = {"host_bucket": buckets}
+        log = live_log(job.read("crawldb_log").where(in_list("host_bucket", buckets)), job.read("buckets"))
         rows = reduce_rows(job.read("crawldb", mine), log)
         hostdb = job.read("hostdb", mine)
         due = g.select_due(rows, hostdb, job.read("host_ranks"), cfg, round_.now, clock_now, round_.seed).persist()
@@ -205,7 +194,7 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
             slot_of, slots = g.assign_slots([{**r.asDict(), "ips": ips.get(r.domain)} for r in stats], cfg.fetch.slots, cfg.frontier.hot_share, cfg.frontier.hot_hosts)
             slot_frame = job.spark.createDataFrame(list(slot_of.items()), "domain string, slot int")
             planned = g.with_robots_rows(due, job.read("robots"), hostdb, slot_frame).withColumn("round_id", F.lit(round_.id))
-            job.tables.replace("fetchlist", planned, round_filter)
+            job.tables.replace("fetchlist", planned, {"round_id": [round_.id]})
         finally:
             due.unpersist()
         job.crawl.claim(round_, buckets)
@@ -259,7 +248,7 @@ def commit(job: Job, round_: Round) -> Counts:
 
     planned = job.of_round("fetchlist", round_).select("url_key", "url", "kind", "host", "slot")
     parts = _parts(job, round_).persist()
-    where = f"round_id = {quote(round_.id)}"
+    where = {"round_id": [round_.id]}
     try:
         with job.crawl.lock:
             job.tables.replace("captures", captures_of(planned, parts, round_.id), where)
@@ -285,15 +274,15 @@ def parse(job: Job, round_: Round) -> Counts:
     items = p.to_parse(job.of_round("captures", round_), job.of_round("fetchlist", round_), job.read("host_ranks"))
     tasks = job.spark.sparkContext.defaultParallelism
     rows = p.parsed(items, RecordReader(job.crawl.warc), job.cfg, round_.now, tasks).persist()
-    where = f"round_id = {quote(round_.id)}"
+    where = {"round_id": [round_.id]}
     try:
         with job.crawl.lock:
             job.tables.replace("pages", p.pages_of(rows, round_.id), where)
             job.tables.replace("links", p.links_of(rows, round_.id), where)
-            job.tables.replace("crawldb_log", p.found_of(rows, round_.id, round_.no, round_.now), where + " AND writer = 'parse'")
+            job.tables.replace("crawldb_log", p.found_of(rows, round_.id, round_.no, round_.now), where | {"writer": ["parse"]})
             rejected = {r.reason: r["count"] for r in rows.select(F.explode("rejects").alias("r")).groupBy("r.reason").count().collect()}
             if rejected:
-                job.tables.replace("rejects", p.rejects_of(rows, round_.id), where + " AND stage = 'parse'")
+                job.tables.replace("rejects", p.rejects_of(rows, round_.id), where | {"stage": ["parse"]})
         n = rows.agg(F.count("*").alias("n"), F.count("page").alias("pages"), F.sum(F.size("links")).alias("links"), F.sum(F.size("rejects")).alias("rejects"),
                      F.count(F.when(F.col("page").isNull() & (F.size("rejects") == 0), 1)).alias("redirects")).first()
     finally:
@@ -305,15 +294,15 @@ def dedup(job: Job, round_: Round) -> Counts:
     """The round's pages against everything known -> contents, sim_bands, similar, duplicates."""
     from crawlkit.stages import dedup as d
 
-    where, others = f"round_id = {quote(round_.id)}", f"round_id <> {quote(round_.id)}"
+    where, others = {"round_id": [round_.id]}, f"round_id <> {quote(round_.id)}"
     pages = job.of_round("pages", round_).select("url_key", "url", "capture_id", "text_sha256", "simhash", "minhash").persist()
     try:
         n, texts = pages.count(), pages.where("text_sha256 IS NOT NULL").count()
         if n:
             with job.crawl.lock:
                 job.tables.replace("contents", d.contents_of(pages, round_.id, round_.no), where)
-                job.tables.replace("sim_bands", d.new_bands(pages, job.read("sim_bands", others), job.cfg.dedup, round_.id), where)
-                pairs, cut = d.candidates(job.of_round("sim_bands", round_), job.read("sim_bands", others), job.cfg.dedup)
+                job.tables.replace("sim_bands", d.new_bands(pages, job.read("sim_bands").where(others), job.cfg.dedup, round_.id), where)
+                pairs, cut = d.candidates(job.of_round("sim_bands", round_), job.read("sim_bands").where(others), job.cfg.dedup)
                 job.tables.replace("similar", d.verified(pairs, job.read("pages").select("capture_id", "text"), job.cfg.dedup, round_.id), where)
                 blocks_cut = cut.count()
                 job.tables.replace("duplicates", d.clusters(job.spark, job.read("contents"), job.read("similar"), job.read("ranks")))
@@ -335,32 +324,25 @@ def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
     with job.crawl.lock:
         if round_.buckets:
             rows = u.state_rows(planned, captures, job.of_round("pages", round_), states, round_.id, round_.no, round_.now, job.cfg)
-            job.tables.replace("crawldb_log", rows, f"round_id = {quote(round_.id)} AND writer = 'update'")
-            mine = in_list("host_bucket", round_.buckets)
-            job.tables.replace("hostdb", u.host_rows(job.read("hostdb", mine), planned, captures, states, round_.no, round_.now, clock_now, job.cfg), mine)
+            job.tables.replace("crawldb_log", rows, {"round_id": [round_.id], "writer": ["update"]})
+            hosts = job.read("hostdb", {"host_bucket": round_.buckets})
+            job.tables.replace("hostdb", u.host_rows(hosts, planned, captures, states, round_.no, round_.now, clock_now, job.cfg), {"host_bucket": round_.buckets})
         # rows of rounds that are still open elsewhere may yet come: the fold says through which number all are in
         low = min((r.no for r in job.crawl.open_rounds() if r.id != round_.id), default=round_.no + 1) - 1
         buckets = job.read("buckets")
         live = live_log(job.read("crawldb_log"), buckets)
-        known = {r.host_bucket: r.asDict() for r in buckets.selectExpr(*in_seconds("buckets")).collect()}
+        known = {r["host_bucket"]: r for r in job.tables.rows("buckets", TABLES["buckets"].column_names)}
         seen = [r.asDict() for r in log_summary(live).collect()]
         fold = fold_choice(job, seen)
         if fold:
-            mine = in_list("host_bucket", fold)
-            job.tables.replace("crawldb", reduce_rows(job.read("crawldb", mine), live.where(mine)), mine)
+            mine = {"host_bucket": fold}
+            job.tables.replace("crawldb", reduce_rows(job.read("crawldb", mine), live.where(in_list("host_bucket", fold))), mine)
             fresh = {r.host_bucket: r.asDict() for r in bucket_summary(job.read("crawldb", mine), low).collect()}
             known = merge_summaries(known, fresh, [r for r in seen if r["host_bucket"] not in fresh])
-            job.tables.replace("buckets", job.frame("buckets", known.values()))
+            job.tables.replace("buckets", list(known.values()))
     states.unpersist()
     outcomes = (job.crawl.mark(round_, "commit") or {}).get("outcomes", {})
     return {"known": sum(r["rows"] for r in known.values()), "not_deferred": sum(n for o, n in outcomes.items() if not o.startswith("deferred")), "folded_buckets": len(fold)}
-
-
-def in_seconds(table: str) -> list[str]:
-    """Select expressions of a table's columns with times as Unix s."""
-    from crawlkit.tables import TABLES
-
-    return [f"cast({c.name} AS double) AS {c.name}" if c.type == "timestamp" else c.name for c in TABLES[table].columns]
 
 
 def fold_choice(job: Job, log_rows: list[Any]) -> list[int]:

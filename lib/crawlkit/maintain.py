@@ -13,7 +13,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawlkit.adapters.delta import quote
 from crawlkit.adapters.spool import spool_folder
 from crawlkit.tables import TABLES
 
@@ -29,7 +28,7 @@ def maintain(job: "Job", now: float) -> dict[str, Any]:
     with job.crawl.lock:
         for name in TABLES:
             job.tables.compact(name, job.cfg.maintain.vacuum_hours)
-    out["dead_urls"] = job.read("crawldb", "state = 'dead'").count() if job.tables.exists("crawldb") else 0
+    out["dead_urls"] = job.read("crawldb").where("state = 'dead'").count() if job.tables.exists("crawldb") else 0
     out["tables_bytes"] = {name: job.tables.bytes(name) for name in TABLES if job.tables.exists(name)}
     return out
 
@@ -45,9 +44,10 @@ def drop_folded(job: "Job") -> int:
             F.col("folded_through").isNull() | (F.col("updated_no") > F.col("folded_through"))).agg(F.min("updated_no")).first()[0]
         open_no = min((r.no for r in job.crawl.open_rounds()), default=2**31 - 1)
         through = min(waiting if waiting is not None else 2**31 - 1, open_no) - 1
-        n = job.read("crawldb_log", f"updated_no <= {through}").count()
+        folded = {"round_id": [r for r in job.crawl.round_ids() if job.crawl.round(r).no <= through]}
+        n = job.tables.count("crawldb_log", folded)
         if n:
-            job.tables.delete("crawldb_log", f"updated_no <= {through}")
+            job.tables.replace("crawldb_log", [], folded)
     return n
 
 
@@ -109,10 +109,10 @@ def _move_captures(job: "Job", round_id: str, moves: dict[str, tuple[str, int]])
 
     rows = job.spark.createDataFrame([(old, new, shift) for old, (new, shift) in moves.items()], "warc_filename string, new_name string, shift bigint")
     with job.crawl.lock:
-        where = f"round_id = {quote(round_id)}"
-        moved = job.read("captures", where).join(F.broadcast(rows), "warc_filename", "left").withColumns({
+        mine = {"round_id": [round_id]}
+        moved = job.read("captures", mine).join(F.broadcast(rows), "warc_filename", "left").withColumns({
             "warc_record_offset": F.col("warc_record_offset") + F.coalesce("shift", F.lit(0)), "warc_filename": F.coalesce("new_name", "warc_filename")})
-        job.tables.replace("captures", moved, where)
+        job.tables.replace("captures", moved, mine)
 
 
 def remove_orphans(job: "Job", clock_now: float) -> int:

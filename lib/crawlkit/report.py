@@ -47,9 +47,9 @@ def write_report(job: "Job", round_: Round) -> "Counts":
     rounds, stages = _history(job, round_)
     metrics = _metrics(data, stages, round_)
     with job.crawl.lock:
-        job.tables.replace("rounds", job.frame("rounds", rounds))
-        job.tables.replace("stages", job.frame("stages", stages))
-        job.tables.replace("metrics", job.frame("metrics", metrics), f"round_id = {quote(round_.id)}")
+        job.tables.replace("rounds", rounds)
+        job.tables.replace("stages", stages)
+        job.tables.replace("metrics", metrics, {"round_id": [round_.id]})
     job.crawl.report.mkdir(parents=True, exist_ok=True)
     twin = {"crawl": job.cfg.crawl.id, "round_id": round_.id, "nominal_time": _iso(round_.now), **data, "stages": [s for s in stages if s["round_id"] == round_.id]}
     _put(job, "report.json", json.dumps(twin, indent=1, default=str))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawlkit.config import SparkConfig
-from crawlkit.jars import JarsError, find_java, jar_folder
+from crawlkit.jars import JarsError, archive_file, find_java, jar_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,9 +23,9 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
     "spark.databricks.delta.writeChecksumFile.enabled": "false",  # a state reconstruction after each commit
-    "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "false",  # every writer filters by its own predicate; the check plans each write twice
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",  # listing known files needs no job
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "4194304",
@@ -35,12 +35,13 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # the call site of every column costs more than planning it
 }
 # Not with spark-submit: executors on other machines must reach the driver.
 ONE_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 # Compiling generated code costs more than it saves on rounds of some thousand rows.
-QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+QUICK = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 class SessionError(RuntimeError):
@@ -66,7 +67,7 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
         check_jars(jars)
         builder = (builder.master(cfg.master).config("spark.driver.memory", cfg.driver_memory)
                    .config("spark.driver.extraClassPath", f"{jars}/*").config("spark.executor.extraClassPath", f"{jars}/*")
-                   .config("spark.driver.extraJavaOptions", _java_options(quick)).config("spark.executor.extraJavaOptions", _java_options(quick)))
+                   .config("spark.driver.extraJavaOptions", java_options(quick)).config("spark.executor.extraJavaOptions", java_options(quick)))
         if scratch is not None:
             builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -100,8 +101,12 @@ def check_jars(folder: Path) -> None:
                 raise SessionError(f"the Delta JAR {jar} is damaged: run `python -m crawlkit.jars conf/jars.lock` (`make setup` does it the first time)") from None
 
 
-def _java_options(quick: bool) -> str:
+def java_options(quick: bool) -> str:
+    """Options of the JVM. quick: compile less, with room for the garbage of planning, and start from the class archive if there is one."""
     log4j = Path(__file__).parent / "data" / "log4j2.properties"
     # extraClassPath alone would let the JVM warn on each reflective access of Arrow; these are Spark's own opens.
     opts = f"-Dlog4j2.configurationFile=file:{log4j} -Dlog4j.configurationFile=file:{log4j} -XX:+UseParallelGC -Duser.timezone=UTC"
-    return opts + (" -XX:TieredStopAtLevel=1" if quick else "")
+    if not quick:
+        return opts
+    archive = f" -XX:SharedArchiveFile={archive_file()} -Xshare:auto -Xlog:disable" if archive_file().is_file() else ""
+    return f"{opts} -XX:TieredStopAtLevel=1 -Xms1g -Xmn640m -XX:MetaspaceSize=400m{archive}"

@@ -1,19 +1,37 @@
 """The Delta tables of one crawl: read, replace a part, append nothing twice.
 
-Every write is a replaceWhere on the round (and writer) or on buckets, or a whole overwrite, so each can be
-repeated. Writers hold the commit lock W (adapters/lease.py); `guard` is called just before each commit.
+Every write replaces whole partitions (those of the round and writer, or of buckets) or the whole table, so each can be
+repeated. The tasks write data files into a folder of the write's own below the table and tell the driver their names;
+then one commit to the Delta log adds them and removes those they replace. A task that is tried again and a write that
+dies leave files that no reader sees and VACUUM removes. docs/decisions/007-delta-commits.md says why Spark's Delta
+writer is not used.
+Writers hold the commit lock W (adapters/lease.py); `guard` is called just before each commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import math
+import operator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from crawlkit.tables import TABLES
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.dataset
+
+from crawlkit.adapters.delta_files import ADDED_DDL, add_action, arrow_table, delta_schema, write_files
+from crawlkit.tables import TABLES, Table
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction
     from pyspark.sql import DataFrame, SparkSession
+
+Part = Mapping[str, Sequence[str | int]]  # partition column -> its values
+DIRECT_FILES = 1000
 
 
 class TableError(RuntimeError):
@@ -21,82 +39,153 @@ class TableError(RuntimeError):
 
 
 class Tables:
-    """The tables below `root` (a local folder or a URI that Spark can write)."""
+    """The tables below the folder `root`."""
 
-    def __init__(self, spark: "SparkSession", root: str, guard: Callable[[], None] = lambda: None) -> None:
-        self.spark, self.root, self.guard = spark, root.rstrip("/"), guard
+    def __init__(self, spark: "Callable[[], SparkSession]", root: str, guard: Callable[[], None] = lambda: None) -> None:
+        """spark: gives the session, asked for when a DataFrame is wanted."""
+        self._spark, self.root, self.guard = spark, root.rstrip("/"), guard
+
+    @functools.cached_property
+    def spark(self) -> "SparkSession":
+        return self._spark()
 
     def path(self, name: str) -> str:
         return f"{self.root}/{TABLES[name].name}"
 
     def exists(self, name: str) -> bool:
-        if "://" not in self.root:  # a look at the folder is some hundred times cheaper than Spark's
-            log = Path(self.path(name), "_delta_log")  # a first write that died leaves it empty
-            return next(log.glob("[0-9]*.json"), None) is not None or next(log.glob("[0-9]*.parquet"), None) is not None
-        from delta.tables import DeltaTable
+        log = Path(self.path(name), "_delta_log")  # a first write that died leaves it empty
+        return next(log.glob("[0-9]*.json"), None) is not None or next(log.glob("[0-9]*.parquet"), None) is not None
 
-        return DeltaTable.isDeltaTable(self.spark, self.path(name))
-
-    def read(self, name: str) -> "DataFrame":
-        """The table, or an empty frame of its schema. Raises TableError."""
+    def read(self, name: str, part: Part | None = None) -> "DataFrame":
+        """The table, or some partitions of it; an empty frame of its schema if there are none. Raises TableError."""
         from py4j.protocol import Py4JNetworkError
 
         if not self.exists(name):
-            nulls = ", ".join(f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns)
-            return self.spark.sql(f"SELECT {nulls} WHERE false")  # a local relation: no task is started for it
+            return self._empty(name)
         try:
+            log = self._log(name)
+            self._check_columns(name, [f.name for f in log.schema().fields])
+            files = [f"{self.path(name)}/{path}" for path, _, _ in self._files(log, part)]
+            if not files:
+                return self._empty(name)
+            if len(files) <= DIRECT_FILES:  # Delta's own scan runs a Spark job on its log for each table of a query
+                return self.spark.read.schema(", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)).option("basePath", self.path(name)).parquet(*files)
             df = self.spark.read.format("delta").load(self.path(name))
-            if lacks := [c for c in TABLES[name].column_names if c not in df.columns]:
-                raise TableError(f"it has no column {', '.join(lacks)}")
-            return df
+            return df.where(" AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true")
         except (OSError, Py4JNetworkError):  # the JVM has died: that says nothing about the table
             raise
         except Exception as e:
-            raise TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore the folder from a copy") from None
+            raise self._unreadable(name, e) from None
 
-    def conform(self, name: str, df: "DataFrame") -> "DataFrame":
-        """`df` with exactly the table's columns, in order, cast, with their comments; what it lacks is null."""
-        from pyspark.sql import functions as F
+    def _empty(self, name: str) -> "DataFrame":
+        nulls = ", ".join(f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns)
+        return self.spark.sql(f"SELECT {nulls} WHERE false")  # a local relation: no task is started for it
 
-        have = set(df.columns)
-        return df.select(*[(F.col(c.name) if c.name in have else F.lit(None)).cast(c.type).alias(c.name, metadata={"comment": c.comment}) for c in TABLES[name].columns])
-
-    def replace(self, name: str, df: "DataFrame", where: str | None = None) -> None:
-        """Put `df` in place of the rows for which `where` holds (None: of the whole table)."""
-        t = TABLES[name]
-        writer = self.conform(name, df).write.format("delta").mode("overwrite")
+    def rows(self, name: str, columns: Sequence[str], part: Part | None = None) -> list[dict[str, Any]]:
+        """Rows of a small table or partition, read without Spark; timestamps are Unix s. Raises TableError."""
         if not self.exists(name):
-            writer = writer.option("delta.checkpointInterval", "100").option("delta.dataSkippingStatsColumns", ",".join(t.stats)).option("overwriteSchema", "true")
-        elif where is not None:
-            writer = writer.option("replaceWhere", where)
-        if t.partition_by:
-            writer = writer.partitionBy(*t.partition_by)
-        self.guard()
-        writer.save(self.path(name))
+            return []
+        try:
+            dataset = self._log(name).to_pyarrow_dataset()
+            self._check_columns(name, dataset.schema.names)
+            wanted = [pyarrow.dataset.field(c).isin(list(values)) for c, values in (part or {}).items()]
+            table = dataset.to_table(columns=list(columns), filter=functools.reduce(operator.and_, wanted) if wanted else None)
+        except Exception as e:
+            raise self._unreadable(name, e) from None
+        for i, field in enumerate(table.schema):
+            if pa.types.is_timestamp(field.type):
+                seconds = pa.compute.divide(table.column(i).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).cast(pa.float64()), 1e6)
+                table = table.set_column(i, field.name, seconds)
+        return table.to_pylist()
 
-    def delete(self, name: str, where: str) -> None:
-        """Remove the rows for which `where` holds."""
-        from delta.tables import DeltaTable
-
-        if self.exists(name):
-            self.guard()
-            DeltaTable.forPath(self.spark, self.path(name)).delete(where)
-
-    def compact(self, name: str, vacuum_hours: float) -> None:
-        """OPTIMIZE, then VACUUM of files no longer referenced for `vacuum_hours`."""
-        from delta.tables import DeltaTable
-
-        if self.exists(name):
-            self.guard()
-            t = DeltaTable.forPath(self.spark, self.path(name))
-            t.optimize().executeCompaction()
-            t.vacuum(vacuum_hours)
+    def count(self, name: str, part: Part | None = None) -> int:
+        """Rows of some partitions (None: of the table), from the log alone."""
+        return sum(n for _, _, n in self._files(self._log(name), part)) if self.exists(name) else 0
 
     def bytes(self, name: str) -> int:
         """Size of the table's current files."""
-        if not self.exists(name):
-            return 0
-        return int(self.spark.sql(f"DESCRIBE DETAIL delta.`{self.path(name)}`").select("sizeInBytes").first()[0] or 0)
+        return sum(size for _, size, _ in self._files(self._log(name), None)) if self.exists(name) else 0
+
+    def replace(self, name: str, data: "DataFrame | Sequence[Mapping[str, Any]]", part: Part | None = None) -> None:
+        """Put `data` in place of the rows of some partitions (None: of the whole table).
+
+        data: a frame, or rows with times as Unix s; columns that it lacks are null. All its rows must lie in `part`.
+        """
+        t = TABLES[name]
+        folder = Path(self.path(name))
+        fixed = {c: str(values[0]) for c, values in (part or {}).items() if len(values) == 1}
+        moving = [c for c in t.partition_by if c not in fixed]
+        if isinstance(data, Sequence):
+            table = arrow_table(t, data)
+            files = [r for b in write_files(t, folder, (table.sort_by([(c, "ascending") for c in moving]) if moving else table).to_batches(), fixed) for r in b.to_pylist()]
+        else:
+            frame = self.conform(name, data).drop(*fixed)
+            if moving:  # a partition in one task, so in one file, in the order of its key
+                frame = frame.repartition(*moving).sortWithinPartitions(*moving, *t.key)
+            files = [r.asDict() for r in frame.mapInArrow(functools.partial(_write_task, t, folder, fixed), ADDED_DDL).collect()]
+        adds = [add_action(r) for r in files]
+        if stray := [a for a in adds if part is not None and any(a.partition_values[c] not in map(str, values) for c, values in part.items())]:
+            raise TableError(f"table {name}: rows of {stray[0].partition_values} were given for {dict(part or {})}; nothing was committed")
+        self._commit(t, adds, part)
+
+    def _commit(self, t: Table, adds: "list[AddAction]", part: Part | None) -> None:
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import RemoveAction, create_table_with_add_actions
+
+        done = CommitProperties(max_commit_retries=0)  # two writers at once are a breach of W: the second fails
+        if not self.exists(t.name):
+            self.guard()
+            settings = {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": ",".join(t.stats)}
+            create_table_with_add_actions(self.path(t.name), delta_schema(t), adds, partition_by=list(t.partition_by), configuration=settings, commit_properties=done)
+            return
+        log = self._log(t.name)
+        now_ms = round(time.time() * 1000)
+        gone = [RemoveAction(path, True, now_ms, size, None) for path, size, _ in self._files(log, part)]
+        if adds or gone:
+            self.guard()
+            try:
+                log.create_write_transaction([*adds, *gone], "append", log.schema(), list(t.partition_by), commit_properties=done)
+            except CommitFailedError:
+                raise TableError(f"table {t.name} at {self.path(t.name)} was written by another process at the same time; nothing was committed here: end the other one and run the same command again") from None
+
+    def _log(self, name: str) -> "DeltaTable":
+        from deltalake import DeltaTable
+
+        return DeltaTable(self.path(name))
+
+    def _files(self, log: "DeltaTable", part: Part | None) -> Iterator[tuple[str, int, int]]:
+        """(path, bytes, rows) of the current files of some partitions."""
+        actions = pa.table(log.get_add_actions(flatten=True))
+        wanted = {f"partition.{c}": {str(v) for v in values} for c, values in (part or {}).items()}
+        values = [actions.column(c).to_pylist() for c in wanted]
+        for i, (path, size, rows) in enumerate(zip(*(actions.column(c).to_pylist() for c in ("path", "size_bytes", "num_records")), strict=True)):
+            if all(str(column[i]) in allowed for column, allowed in zip(values, wanted.values(), strict=True)):
+                yield path, size, rows
+
+    def conform(self, name: str, df: "DataFrame") -> "DataFrame":
+        """`df` with exactly the table's columns, in order, cast; what it lacks is null."""
+        have = set(df.columns)
+        return df.selectExpr(*[f"CAST({f'`{c.name}`' if c.name in have else 'NULL'} AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns])
+
+    def compact(self, name: str, vacuum_hours: float) -> None:
+        """Join small files, then remove files that no version younger than `vacuum_hours` names."""
+        if self.exists(name):
+            self.guard()
+            log = self._log(name)
+            log.optimize.compact()
+            log.vacuum(math.ceil(vacuum_hours), dry_run=False, enforce_retention_duration=False, full=True)
+
+    def _check_columns(self, name: str, have: Sequence[str]) -> None:
+        if lacks := [c for c in TABLES[name].column_names if c not in have]:
+            raise TableError(f"it has no column {', '.join(lacks)}")
+
+    def _unreadable(self, name: str, e: Exception) -> TableError:
+        return TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore the folder from a copy")
+
+
+def _write_task(t: Table, folder: Path, fixed: Mapping[str, str], batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    return write_files(t, folder, batches, fixed)
 
 
 def quote(value: str) -> str:
@@ -104,6 +193,6 @@ def quote(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def in_list(column: str, values: list[int]) -> str:
+def in_list(column: str, values: Sequence[str | int]) -> str:
     """`column IN (...)`, never empty (an empty list matches nothing)."""
-    return f"{column} IN ({', '.join(map(str, sorted(values)))})" if values else "false"
+    return f"{column} IN ({', '.join(quote(v) if isinstance(v, str) else str(v) for v in sorted(values))})" if values else "false"

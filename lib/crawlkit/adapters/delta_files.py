@@ -1,0 +1,153 @@
+"""Parquet data files of Delta tables: written by Spark's Python workers or the driver, told as add actions."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from crawlkit.tables import ARROW, Table
+
+if TYPE_CHECKING:
+    from deltalake.transaction import AddAction
+
+STRING_PREFIX = 32  # characters of a string that statistics keep
+GROUP_BYTES = 64 << 20  # of a row group
+FILE_BYTES = 512 << 20
+ADDED = pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("modified_ms", pa.int64()), ("partition", pa.string()), ("stats", pa.string())])
+ADDED_DDL = "path string, bytes bigint, modified_ms bigint, partition string, stats string"
+
+
+def write_files(t: Table, folder: Path, batches: Iterable[pa.RecordBatch], fixed: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """Write batches as Parquet files below the table's `folder`; yields one row (`ADDED`) a file.
+
+    fixed: partition columns of one value, left out of the batches. Batches are sorted by the other partition columns;
+    rows of one partition that come apart go to several files.
+    """
+    moving = [c for c in t.partition_by if c not in fixed]
+    schema = pa.schema([(c.name, ARROW[c.type]) for c in t.columns if c.name not in t.partition_by])
+    out: _File | None = None
+    for batch in batches:
+        for values, run in _runs(batch, moving):
+            if out is not None and (out.values != values or out.written > FILE_BYTES):
+                yield out.close(t, fixed)
+                out = None
+            if out is None:
+                every = {**fixed, **values}
+                out = _File(folder, "".join(f"{c}={every[c]}/" for c in t.partition_by), schema, values)
+            out.add(run.select(schema.names))
+    if out is not None:
+        yield out.close(t, fixed)
+
+
+def _runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[dict[str, str], pa.RecordBatch]]:
+    """Slices of equal values in `columns`, with those values."""
+    if not columns:
+        if batch.num_rows:
+            yield {}, batch
+        return
+    keys = list(zip(*(batch.column(c).to_pylist() for c in columns), strict=True))
+    start = 0
+    for i in range(1, len(keys) + 1):
+        if i == len(keys) or keys[i] != keys[start]:
+            yield dict(zip(columns, map(str, keys[start]), strict=True)), batch.slice(start, i - start)
+            start = i
+
+
+class _File:
+    """One Parquet file being written."""
+
+    def __init__(self, folder: Path, below: str, schema: pa.Schema, values: dict[str, str]) -> None:
+        self.place, self.values, self.schema = f"{below}{uuid.uuid4().hex}.parquet", values, schema
+        self.path = folder / self.place
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.footers: list[pa.parquet.FileMetaData] = []
+        self.writer = pa.parquet.ParquetWriter(self.path, schema, compression="zstd", metadata_collector=self.footers)
+        self.held: list[pa.RecordBatch] = []
+        self.held_bytes = self.written = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.held.append(batch)
+        self.held_bytes += batch.nbytes
+        if self.held_bytes > GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self.held:
+            self.writer.write_table(pa.Table.from_batches(self.held).cast(self.schema))
+            self.written += self.held_bytes
+            self.held, self.held_bytes = [], 0
+
+    def close(self, t: Table, fixed: Mapping[str, str]) -> pa.RecordBatch:
+        self._flush()
+        self.writer.close()
+        row = (self.place, self.path.stat().st_size, int(time.time() * 1000), json.dumps({**fixed, **self.values}), json.dumps(statistics(t, self.footers[0])))
+        return pa.RecordBatch.from_arrays([pa.array([v], f.type) for v, f in zip(row, ADDED, strict=True)], schema=ADDED)
+
+
+def add_action(row: Mapping[str, Any]) -> "AddAction":
+    """Delta's add action of an `ADDED` row."""
+    from deltalake.transaction import AddAction
+
+    return AddAction(row["path"], row["bytes"], json.loads(row["partition"]), row["modified_ms"], True, row["stats"])
+
+
+def arrow_table(t: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows (times as Unix s) as Arrow; what a row lacks is null."""
+    data = {}
+    for c in t.columns:
+        values = [r.get(c.name) for r in rows]
+        if c.type == "timestamp":
+            data[c.name] = pa.array([None if v is None else round(v * 1e6) for v in values], pa.int64()).cast(ARROW[c.type])
+        else:
+            data[c.name] = pa.array(values, ARROW[c.type])
+    return pa.table(data)
+
+
+def statistics(t: Table, footer: pa.parquet.FileMetaData) -> dict[str, Any]:
+    """Delta's per-file statistics (protocol, "Per-file Statistics") of the columns `t.stats`."""
+    places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    least, most, nulls = {}, {}, {}
+    for name in t.stats:
+        groups = [footer.row_group(g).column(places[name]).statistics for g in range(footer.num_row_groups)]
+        if any(s is None or not s.has_null_count for s in groups):
+            continue
+        nulls[name] = sum(s.null_count for s in groups)
+        known = [s for s in groups if s.num_values]
+        if not known or not all(s.has_min_max for s in known):
+            continue
+        least[name] = _bound(min(s.min for s in known), up=False)
+        top = _bound(max(s.max for s in known), up=True)
+        if top is not None:
+            most[name] = top
+    return {"numRecords": footer.num_rows, "minValues": least, "maxValues": most, "nullCount": nulls}
+
+
+def _bound(value: Any, up: bool) -> Any:
+    """A value as statistics hold it: strings cut, times to the ms; never above the least or below the greatest."""
+    if isinstance(value, datetime.datetime):
+        cut = value - datetime.timedelta(microseconds=value.microsecond % 1000)
+        if up and cut != value:
+            cut += datetime.timedelta(milliseconds=1)
+        return cut.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    if isinstance(value, str) and len(value) > STRING_PREFIX:
+        if up:  # no character is above U+10FFFF
+            return None if value[STRING_PREFIX] == "\U0010ffff" else value[:STRING_PREFIX] + "\U0010ffff"
+        return value[:STRING_PREFIX]
+    return value
+
+
+def delta_schema(t: Table) -> Any:
+    """The Delta schema of a table, with its columns' comments."""
+    from deltalake import Field, Schema
+    from deltalake.schema import ArrayType, PrimitiveType
+
+    kinds = {"int": "integer", "bigint": "long"}
+    return Schema([Field(c.name, ArrayType("string", True) if c.type == "array<string>" else PrimitiveType(kinds.get(c.type, c.type)), True, {"comment": c.comment}) for c in t.columns])
