@@ -8,9 +8,11 @@ from pathlib import Path
 
 from crawlkit.adapters.slot import run_slot
 from crawlkit.config import Config
-from tests.adapters.slotweb import plan, slot_io
+from tests.adapters.slotweb import plan, s3_io, slot_io
 
 if __name__ == "__main__":
     given = json.load(sys.stdin)
     print("started", flush=True)
-    print(json.dumps(run_slot(plan(given["urls"]), Config.model_validate(given["config"]), slot_io(Path(given["folder"])))), flush=True)
+    cfg, folder = Config.model_validate(given["config"]), Path(given["folder"])
+    io = s3_io(given["place"], cfg.s3, folder) if "place" in given else slot_io(folder)
+    print(json.dumps(run_slot(plan(given["urls"]), cfg, io)), flush=True)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crawlkit.adapters.objects import LocalObjects
+from crawlkit.adapters.objects import LocalObjects, open_objects
 from crawlkit.adapters.parts import read_slot
 from crawlkit.adapters.slot_io import SlotIO
-from crawlkit.config import Config
+from crawlkit.config import S3, Config
 from crawlkit.loopback import Exchange, Reply, Request, WebServer
 from crawlkit.records import Capture, FetchItem, RobotsCopy
 from crawlkit.rules.domains import registered_domain
@@ -87,6 +87,11 @@ def plan(urls: list[str], states: dict[str, HostState] | None = None, **given: A
 
 def slot_io(folder: Path, **kw: Any) -> SlotIO:
     return SlotIO(LocalObjects(folder / "state"), LocalObjects(folder / "warc"), folder / "spool", **kw)
+
+
+def s3_io(place: str, s3: S3, folder: Path) -> SlotIO:
+    """State and WARC files below s3://bucket/prefix."""
+    return SlotIO(open_objects(f"{place}/state", s3), open_objects(f"{place}/warc", s3), folder / "spool")
 
 
 def kept(io: SlotIO, kind: type) -> list[Any]:
