@@ -377,6 +377,8 @@ class Job:
 
 
 class NoNetwork:
+    budget = exchange.Budget()
+
     async def fetch(self, request: FetchRequest, **limits: Any) -> Answer:
         return Answer(request.url, 200)
 

@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from crawlkit.adapters.dns import Lookup
+from crawlkit.adapters.exchange import Budget
 from crawlkit.adapters.slot import run_slot
 from crawlkit.config import Config
 from crawlkit.outcomes import Outcome, Reason, Refused
@@ -36,7 +37,7 @@ class RandomWeb:
         self.open: Counter[str] = Counter()
         self.log: list[Sent] = []
         self.asked: list[str] = []
-        self.resolver = self
+        self.resolver, self.budget = self, Budget()
 
     async def resolve(self, name: str) -> Lookup:
         await asyncio.sleep(self.chance.choice([0, 0.001]))

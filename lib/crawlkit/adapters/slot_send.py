@@ -42,11 +42,11 @@ class Sender:
         started = time.time()
         try:
             answer = await self._engine.fetch(FetchRequest(url, headers), **limits)
-            self._engine.budget.take(len(answer.body))
-            return answer
         except Exception as e:  # a fault of ours in reading one answer is no reason to lose the slot
             log.exception("fetching %s", url)
             return Answer(url, error=Reason.HTTP_MALFORMED, error_detail=f"internal error: {e!r:.200}", wall_start=started, wall_end=time.time())
+        self._engine.budget.take(len(answer.body))
+        return answer
 
     def stored(self, answer: Answer) -> None:
         """The answer's body is with the writer's file."""
