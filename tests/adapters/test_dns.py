@@ -14,7 +14,7 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 
-from crawlkit.adapters.dns import FAIL_S, Lookup, NameServers, Resolver, make_resolver, read_hosts
+from crawlkit.adapters.dns import FAIL_S, MAX_QUESTIONS, Lookup, NameServers, Resolver, make_resolver, read_hosts
 from crawlkit.outcomes import Reason, Refused
 from tests.tls_server import _server_context, trusting_context
 
@@ -151,12 +151,27 @@ def test_a_cancelled_caller_does_not_cancel_the_question():
     assert asyncio.run(run()).addresses == IP and len(w.asked) == 1
 
 
-def test_prefetch_and_size_limit():
-    w = World(max_entries=10)
-    asyncio.run(w.resolver.prefetch([f"h{n}.example" for n in range(30)] * 2))
-    assert len(w.asked) == 30 and len(w.resolver._entries) == 10
-    w.at(0, "h29.example")
-    assert len(w.asked) == 30
+def test_many_names_at_once_and_the_size_limit():
+    """A slot asks for all its hosts at its start: the servers see so many questions at once and no more."""
+    open_now, most = 0, 0
+
+    class Counting(World):
+        async def _query(self, name):
+            nonlocal open_now, most
+            open_now, most = open_now + 1, max(most, open_now + 1)
+            await asyncio.sleep(0.001)
+            open_now -= 1
+            return await super()._query(name)
+
+    async def all_of_them():
+        await asyncio.gather(*(w.resolver.resolve(f"h{n}.example") for n in range(300)))
+
+    w = Counting(max_entries=10)
+    asyncio.run(all_of_them())
+    assert most == MAX_QUESTIONS
+    assert len(w.asked) == 300 and len(w.resolver._entries) == 10
+    w.at(0, "h299.example")
+    assert len(w.asked) == 300
 
 
 def test_fixed_names_never_ask():

@@ -9,7 +9,7 @@ import asyncio
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from ssl import SSLContext
@@ -30,6 +30,7 @@ FAIL_S = 30.0  # RFC 2308 7.1: at most five minutes
 MAX_STALE_S = 86_400.0
 REFRESH_SHARE = 0.1  # a hot name is asked again within the last tenth of its lifetime
 REFRESH_MIN_HITS = 3
+MAX_QUESTIONS = 50  # at once: a slot asks for all its hosts ahead of their first requests
 _SYSTEM_TTL_S = 60.0
 
 
@@ -73,6 +74,7 @@ class Resolver:
         self._max = max_entries
         self._entries: dict[str, _Entry] = {}
         self._asking: dict[str, asyncio.Task[Lookup]] = {}
+        self._turns = asyncio.Semaphore(MAX_QUESTIONS)
         self.counts: Counter[str] = Counter()  # lookups, hits, queries, failures, stale, refreshed
 
     @property
@@ -116,19 +118,6 @@ class Resolver:
         if isinstance(self._query, NameServers):
             await self._query.close()
 
-    async def prefetch(self, names: Iterable[str], parallel: int = 50) -> None:
-        """Resolves names into the cache, `parallel` at a time; failures are cached too."""
-        waiting = iter(dict.fromkeys(names))
-
-        async def work() -> None:
-            for name in waiting:
-                try:
-                    await self.resolve(name)
-                except Refused:
-                    continue
-
-        await asyncio.gather(*(work() for _ in range(parallel)))
-
     def _fixed(self, name: str) -> Lookup | None:
         if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 6.3: never asked of a server
             return Lookup(("127.0.0.1", "::1"), _SYSTEM_TTL_S)
@@ -144,8 +133,9 @@ class Resolver:
 
     async def _renew(self, name: str) -> Lookup:
         self.counts["queries"] += 1
-        asked = self._clock()
-        lookup = await self._query(name)
+        async with self._turns:
+            asked = self._clock()
+            lookup = await self._query(name)
         old = self._entries.pop(name, None)
         true_until = asked + min(lookup.ttl_s, MAX_NEGATIVE_S if lookup.error else MAX_TTL_S)
         expires = true_until
