@@ -161,6 +161,7 @@ def test_every_documented_query_runs_and_answers(crawled):
     assert {r.reason for r in rows("10")} >= {"dns_nxdomain", "http_4xx"}
     rows("11")
     assert {r.from_url for r in rows("12")} >= {u for u, r in answer.rows.items() if r.state == "redirected"}
+    assert sum(r.n_pages for r in rows("13")) == job.read("captures").where("kind <> 'robots' AND outcome = 'fetched' AND record_type = 'response'").count() > 0
 
 
 def test_the_captured_set_is_the_reachable_permitted_set(crawled):
