@@ -114,6 +114,29 @@ def test_a_holder_that_cannot_renew_fails_closed(store, monkeypatch):
             lease.check()
 
 
+def test_a_renewal_whose_answer_is_lost_loses_nothing(store, monkeypatch):
+    real, answers = LocalObjects.compare_and_swap, []
+
+    def lossy(self, key, data, etag):
+        done = real(self, key, data, etag)
+        answers.append(done)
+        if done and len(answers) % 3 == 2:
+            raise OSError("the answer is lost")
+        return done
+
+    monkeypatch.setattr(LocalObjects, "compare_and_swap", lossy)
+    first = Lease(store, "l", "a", CFG)
+    first.acquire()
+    for _ in range(8):
+        time.sleep(0.2)
+        first.check()
+        assert first.may_send()
+    monkeypatch.undo()
+    first.release()
+    with Lease(store, "l", "b", CFG) as second:
+        assert second.acquire().clean
+
+
 def test_a_stolen_lease_is_noticed_by_the_check(store):
     with Lease(store, "l", "a", LeaseConfig(ttl_s=60, renew_s=10, margin_s=1)) as lease:
         lease.acquire()

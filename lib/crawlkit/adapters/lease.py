@@ -121,7 +121,7 @@ class Lease:
             self._thread.join()
         with self._swap:
             if self._etag is not None and not self._lost.is_set():
-                self._objects.compare_and_swap(self.key, self._content(released=True, clean=clean), self._etag)
+                self._put_over(self._content(released=True, clean=clean))
             self._lost.set()
 
     def __enter__(self) -> Lease:
@@ -138,21 +138,23 @@ class Lease:
                     self._lost.set()
                     return
                 try:
-                    etag = self._objects.compare_and_swap(self.key, self._content(), self._etag)
+                    etag = self._put_over(self._content())
                 except OSError as e:
                     log.warning("lease %s not renewed: %s", self.key, e)
                     continue  # until the end comes
                 if etag is None:
-                    try:
-                        found, self._etag = self._read()
-                    except OSError as e:
-                        log.warning("lease %s not renewed: %s", self.key, e)
-                        continue
-                    if self._ours(found):
-                        continue  # an earlier renewal was done although its answer was lost: renewed at the next turn
                     self._lost.set()
                     return
                 self._etag, self._end = etag, before + self._cfg.ttl_s
+
+    def _put_over(self, content: bytes) -> str | None:
+        """Replace our own lease, also one of which we have not heard (the answer to a renewal was lost). New etag, or None."""
+        etag = self._objects.compare_and_swap(self.key, content, self._etag)
+        if etag is None:
+            found, current = self._read()
+            if self._ours(found):
+                etag = self._objects.compare_and_swap(self.key, content, current)
+        return etag
 
     def _ours(self, found: dict | None) -> bool:
         """Whether what the store holds is our lease, in force; a holder's name is used once."""
