@@ -309,6 +309,33 @@ def test_an_endless_body_is_cut_and_the_connection_dropped():
         assert dropped.wait(5)
 
 
+def test_bodies_beyond_the_budget_wait_their_turn_and_a_silent_one_makes_way():
+    """Budget 1 MiB: one that stalls after 1.5 MiB holds up none of those that come after it."""
+    big = b"x" * 2_000_000
+
+    def serve(connection, request, n):
+        if b"Host: stalls" in request:
+            connection.sendall(ok("Content-Length: 2000000", body=big[:1_500_000]))
+            time.sleep(4)
+        else:
+            time.sleep(0.2)
+            connection.sendall(ok("Content-Length: 2000000", body=big))
+        return False
+
+    async def all_of_them(server):
+        engine = Engine(config(connect_to={"*.test": f"127.0.0.1:{server.port}"}, body_memory_bytes=1 << 20))
+        answers = await asyncio.gather(*(engine.fetch(get(f"http://{host}.test/"), deadline_s=2.5) for host in ("stalls", *(f"h{n}" for n in range(6)))))
+        held = engine.budget.used
+        await engine.close()
+        return answers, held
+
+    with raw_server(serve) as server:
+        (stalled, *others), held = asyncio.run(all_of_them(server))
+    assert (len(stalled.body), stalled.truncated) == (1_500_000, "time")
+    assert [(len(a.body), a.truncated) for a in others] == [(2_000_000, None)] * 6
+    assert max(a.mono_end - a.mono_start for a in others) < 2.4 and held == 0
+
+
 @pytest.mark.parametrize(
     "status, kind, allowed, refused",
     [

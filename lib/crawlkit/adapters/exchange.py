@@ -85,7 +85,7 @@ class Budget:
     """Bytes of bodies in memory: being read, or waiting to be stored. Over `limit` connections stop reading; they go on one
     after the other as what is finished gets stored."""
 
-    __slots__ = ("limit", "used", "_parked", "_waiting", "_leader")
+    __slots__ = ("limit", "used", "_parked", "_waiting", "_leader", "_led")
 
     def __init__(self, limit: float = math.inf) -> None:
         self.limit = limit
@@ -93,14 +93,13 @@ class Budget:
         self._parked = 0  # bytes of those that wait
         self._waiting: dict[Connection, None] = {}  # in order
         self._leader: Connection | None = None  # the one that reads on
+        self._led = -1  # what it held at the last tick
 
     def take(self, n: int, reading: Connection | None = None) -> None:
         """`n` more bytes are held; the connection that reads them may have to wait."""
         self.used += n
         if reading is not None and self.used > self.limit and reading.held > SMALL_BYTES and reading is not self._leader:
-            reading.transport.pause_reading()
-            self._waiting[reading] = None
-            self._parked += reading.held
+            self._park(reading)
             self._go_on()
 
     def give(self, n: int, reading: Connection | None = None) -> None:
@@ -113,8 +112,22 @@ class Budget:
             self._parked -= reading.held
         self._go_on()
 
+    def tick(self) -> None:
+        """Now and then: a leader that has brought nothing since the last time makes way."""
+        held = -1 if self._leader is None else self._leader.held
+        if self._waiting and held >= 0 and held == self._led:
+            self._park(self._leader)
+            self._leader, held = None, -1
+            self._go_on()
+        self._led = held
+
     def waits(self, connection: Connection | None) -> bool:
         return connection in self._waiting
+
+    def _park(self, connection: Connection) -> None:
+        connection.transport.pause_reading()
+        self._waiting[connection] = None
+        self._parked += connection.held
 
     def _go_on(self) -> None:
         if self._waiting and self._leader is None and self.used - self._parked <= self.limit:

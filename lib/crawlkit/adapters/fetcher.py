@@ -223,6 +223,7 @@ class Engine:
         now = self._monotonic()
         self._stall_s += max(0.0, now - self._tick_due - TICK_S / 5)
         effective = now - self._stall_s
+        self.budget.tick()
         for exchange in list(self._exchanges):
             if not (self.budget.waits(exchange.connection) and exchange.postpone(TICK_S)):
                 exchange.check(effective, self._fetch.min_bytes_per_s)
