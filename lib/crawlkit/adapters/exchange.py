@@ -113,12 +113,14 @@ class Budget:
         self._go_on()
 
     def tick(self) -> None:
-        """Now and then: a leader that has brought nothing since the last time makes way."""
+        """Now and then: a leader that has brought nothing since the last time makes way; where there is room, another goes on."""
         held = -1 if self._leader is None else self._leader.held
         if self._waiting and held >= 0 and held == self._led:
             self._park(self._leader)
             self._leader, held = None, -1
             self._go_on()
+        elif self._waiting and self.used < 0.75 * self.limit:
+            self._resume()
         self._led = held
 
     def waits(self, connection: Connection | None) -> bool:
@@ -131,10 +133,15 @@ class Budget:
 
     def _go_on(self) -> None:
         if self._waiting and self._leader is None and self.used - self._parked <= self.limit:
-            self._leader = next(iter(self._waiting))
-            del self._waiting[self._leader]
-            self._parked -= self._leader.held
-            self._leader.transport.resume_reading()
+            self._leader = self._resume()
+
+    def _resume(self) -> Connection:
+        """The one that has waited longest reads on."""
+        connection = next(iter(self._waiting))
+        del self._waiting[connection]
+        self._parked -= connection.held
+        connection.transport.resume_reading()
+        return connection
 
 
 class Connection(asyncio.BufferedProtocol):
