@@ -1,4 +1,4 @@
-"""`crawlkit export ...`: files for other tools, read from the tables (without Spark) and the WARC files."""
+"""`crawlkit export ...`: files for other tools, read from the tables (without Spark) and the WARC files; `crawlkit reconcile`."""
 
 from __future__ import annotations
 
@@ -130,3 +130,23 @@ def cc_index(data: Data = DEFAULT_DATA, out: Annotated[Optional[str], typer.Opti
     from crawlkit.exports.cc_index import export_cc_index
 
     _run(data, config, set_, as_json, lambda s: export_cc_index(s, out or str(data.absolute() / "export" / "cc_index")))
+
+
+@app.command()
+def reconcile(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """Compare tables and WARC files record by record. Exit 1 if they differ.
+
+    \b
+    crawlkit reconcile --data site
+    """
+    from crawlkit.exports.source import Source
+    from crawlkit.reconcile import reconcile as compare
+    from crawlkit.reconcile import reconcile_text
+
+    def run() -> None:
+        found = compare(Source(data, load_config(config, tuple(set_ or ()))))
+        emit(found, as_json, reconcile_text)
+        if not found["ok"]:
+            raise typer.Exit(1)
+
+    guarded(run)
