@@ -1,14 +1,17 @@
-"""A real S3 server on loopback (moto, in a process of its own) with one bucket, and credentials for it."""
+"""Real S3 servers on loopback, each in a process of its own, with one bucket, and credentials for it: moto, and versitygw where it is there."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import boto3
 import pytest
@@ -23,16 +26,36 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAU
 def moto() -> Iterator[str]:
     """The endpoint of a server with the empty bucket `crawl`; skips without moto. Sets the AWS variables of this process meanwhile."""
     pytest.importorskip("moto.server", reason="moto[server] is not installed: no S3 server to test with")
+    with _serving([sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"], r"Running on (http://127\.0\.0\.1:[0-9]+)") as endpoint:
+        yield endpoint
+
+
+@contextlib.contextmanager
+def versitygw(folder: Path) -> Iterator[str]:
+    """The same with a second, independent server over a folder; skips without it (CRAWLKIT_VERSITYGW or on PATH)."""
+    binary = os.environ.get("CRAWLKIT_VERSITYGW") or shutil.which("versitygw")
+    if not binary:
+        pytest.skip("versitygw is not installed: `go install github.com/versity/versitygw/cmd/versitygw@latest`, then name it by CRAWLKIT_VERSITYGW")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder.mkdir()
+    with _serving([binary, "--access", KEYS["AWS_ACCESS_KEY_ID"], "--secret", KEYS["AWS_SECRET_ACCESS_KEY"], "--port", f"127.0.0.1:{port}", "posix", str(folder)], rf"(http://127\.0\.0\.1:{port})") as endpoint:
+        yield endpoint
+
+
+@contextlib.contextmanager
+def _serving(command: list[str], says: str) -> Iterator[str]:
     old = {name: os.environ.get(name) for name in KEYS}
     os.environ.update(KEYS)
-    server = subprocess.Popen([sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        for line in server.stderr:
-            if found := re.search(r"Running on (http://127\.0\.0\.1:[0-9]+)", line):
+        for line in server.stdout:
+            if found := re.search(says, line):
                 break
         else:
-            raise RuntimeError("moto did not start")
-        threading.Thread(target=lambda: [None for _ in server.stderr], daemon=True).start()  # its log must not fill the pipe
+            raise RuntimeError(f"{command[0]} did not start")
+        threading.Thread(target=lambda: [None for _ in server.stdout], daemon=True).start()  # its log must not fill the pipe
         boto3.client("s3", endpoint_url=found[1]).create_bucket(Bucket=BUCKET)
         yield found[1]
     finally:

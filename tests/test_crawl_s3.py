@@ -11,6 +11,8 @@ from crawlkit.crawl import Crawl, CrawlError
 from tests.fault_proxy import FaultProxy
 from tests.s3_server import moto
 
+pytestmark = [pytest.mark.slow, pytest.mark.ci]  # it waits for servers and processes
+
 
 @pytest.fixture(scope="module")
 def endpoint():

@@ -19,6 +19,8 @@ from crawlkit.config import parse_config
 from tests.fault_proxy import FaultProxy
 from tests.s3_server import moto
 
+pytestmark = [pytest.mark.slow, pytest.mark.ci]  # it waits for servers and processes
+
 
 @pytest.fixture(scope="module")
 def name_server():

@@ -17,7 +17,7 @@ from crawlkit.adapters import objects
 from crawlkit.adapters.objects import LocalObjects, ObjectMissing, StoreFull, open_objects
 from crawlkit.config import S3, ConfigError
 from tests.fault_proxy import FaultProxy
-from tests.s3_server import moto, settings
+from tests.s3_server import moto, settings, versitygw
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +26,22 @@ def s3():
         yield proxy.url
 
 
+@pytest.fixture(scope="module")
+def second(tmp_path_factory):
+    with versitygw(tmp_path_factory.mktemp("versitygw") / "buckets") as endpoint:
+        yield endpoint
+
+
 @pytest.fixture
 def local(tmp_path):
     return LocalObjects(tmp_path / "store")
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "second"])
 def store(request, tmp_path):
     if request.param == "local":
         return request.getfixturevalue("local")
-    return open_objects(f"s3://crawl/{tmp_path.name}", settings(request.getfixturevalue("s3")))
+    return open_objects(f"s3://crawl/{tmp_path.name}", settings(request.getfixturevalue(request.param)))
 
 
 def test_put_get_list_delete(store):

@@ -17,6 +17,8 @@ from tests.s3_server import moto, settings
 
 MIB = 1 << 20
 
+pytestmark = [pytest.mark.slow, pytest.mark.ci]  # it waits for servers and processes
+
 
 @pytest.fixture(scope="module")
 def endpoint():

@@ -14,6 +14,8 @@ from crawlkit import cli, cli_export, cli_plan  # noqa: F401  (they register the
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = [line.strip() for name in ("exports.md", "planner.md") for line in re.findall(r"^    (crawlkit .*)$", (DOCS / name).read_text("utf-8"), re.MULTILINE)]
 
+pytestmark = [pytest.mark.slow, pytest.mark.ci]  # it waits for servers and processes
+
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command(command, data, tmp_path, monkeypatch):
