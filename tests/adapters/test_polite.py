@@ -11,10 +11,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.ci
 def test_a_share(tmp_path):
-    verdict, counts = polite_run(tmp_path, hosts=40, pages=25, delay_s=0.2)
+    verdict, counts = polite_run(tmp_path, hosts=40, pages=18, delay_s=0.2)
     assert verdict.violations == []
     assert sum(counts["failed"] for counts in counts) == 0
-    assert verdict.requests > 800 and verdict.share_of_maximum >= 0.75, verdict.share_of_maximum  # short: the start weighs
+    assert verdict.requests > 500 and verdict.share_of_maximum >= 0.75, verdict.share_of_maximum  # short: the start weighs
 
 
 def test_a_hundred_thousand_requests(tmp_path):
