@@ -12,6 +12,7 @@ _NORMAL = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?\[\]'-]*")
 _CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9/._~!$&()*+,;:@=?\[\]'-]")
 _DECODED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~*$'")
 _GRAM = 3
+_HEAD_PIECES = 4  # of a pattern, that are looked for once for all patterns that begin with them
 
 
 class Rule(NamedTuple):
@@ -22,11 +23,14 @@ class Rule(NamedTuple):
     line_no: int
 
 
+_Head = tuple[str, tuple[tuple[str, int], ...]]  # the text before the first `*`, and the first pieces
+
+
 class _Wild(NamedTuple):
     octets: int
     rule: Rule
-    prefix: str
-    pieces: tuple[tuple[str, int], ...]  # (text, times in a row), each after a `*`
+    head: int  # which of the matcher's heads it begins with
+    pieces: tuple[tuple[str, int], ...]  # the others: (text, times in a row), each after a `*`
     tail: str  # what must end the path (of a pattern that ends in `$`)
     grams: frozenset[str]  # texts of at most _GRAM characters that the path must contain
 
@@ -35,10 +39,11 @@ class Matcher:
     """The rules of one token, ready for matching.
 
     Patterns without `*` stand in dictionaries by text. The others stand in one list, most octets first; the first
-    characters of each piece must be in the path before the pieces are looked for, leftmost first, which is linear.
+    characters of each piece must be in the path before the pieces are looked for, leftmost first, which is linear. Patterns
+    that begin alike share that part of the work.
     """
 
-    __slots__ = ("_exact", "_lengths", "_plain", "_wild")
+    __slots__ = ("_exact", "_heads", "_lengths", "_plain", "_wild")
 
     def __init__(self, rules: list[Rule]) -> None:
         self._plain: dict[str, Rule] = {}
@@ -56,7 +61,9 @@ class Matcher:
             if before is None or (rule.allow and not before.allow):
                 table[key] = rule
         self._lengths = sorted({len(text) for text in self._plain}, reverse=True)
-        self._wild = sorted(map(_compile, wild.values()), key=lambda w: (-w.octets, not w.rule.allow))
+        heads: dict[_Head, int] = {}
+        self._wild = sorted([_compile(rule, heads) for rule in wild.values()], key=lambda w: (-w.octets, not w.rule.allow))
+        self._heads = list(heads)
 
     def decide(self, path: str) -> Rule | None:
         best = self._exact.get(path)
@@ -71,15 +78,24 @@ class Matcher:
                 octets = 0
         present = _grams(path) if len(self._wild) > 100 else None
         places: dict[str, list[int]] = {}
-        for wild in self._wild:
-            if wild.octets < octets or (wild.octets == octets and best is not None and (best.allow or not wild.rule.allow)):
+        ends: list[int | None] = [None] * len(self._heads)  # where a head ends in the path; -1: it is not there
+        for wild_octets, rule, head, pieces, tail, grams in self._wild:
+            if wild_octets < octets or (wild_octets == octets and best is not None and (best.allow or not rule.allow)):
                 break
-            if (present is None or wild.grams <= present) and path.startswith(wild.prefix) and _found(wild, path, places):
-                return wild.rule
+            at = ends[head]
+            if at == -1 or (tail and not path.endswith(tail)) or (present is not None and not grams <= present):
+                continue
+            if at is None:
+                prefix, first = self._heads[head]
+                at = ends[head] = _after(first, path, len(prefix), places) if path.startswith(prefix) else -1
+            if at >= 0 and pieces:
+                at = _after(pieces, path, at, places)
+            if 0 <= at <= len(path) - len(tail):
+                return rule
         return best
 
 
-def _compile(rule: Rule) -> _Wild:
+def _compile(rule: Rule, heads: dict[_Head, int]) -> _Wild:
     pattern = rule.pattern
     anchored = pattern[-1] == "$"
     texts = (pattern[:-1] if anchored else pattern).split("*")
@@ -95,24 +111,21 @@ def _compile(rule: Rule) -> _Wild:
             pieces[-1] = (text, pieces[-1][1] + 1)
         elif text:
             pieces.append((text, 1))
-    return _Wild(octets, rule, prefix, tuple(pieces), tail, frozenset([text[:_GRAM] for text, _ in (*pieces, (tail, 1)) if text]))
+    head = heads.setdefault((prefix, tuple(pieces[:_HEAD_PIECES])), len(heads))
+    return _Wild(octets, rule, head, tuple(pieces[_HEAD_PIECES:]), tail, frozenset([text[:_GRAM] for text, _ in (*pieces, (tail, 1)) if text]))
 
 
 def _grams(path: str) -> set[str]:
     return {path[i : i + n] for n in range(1, _GRAM + 1) for i in range(len(path) - n + 1)}
 
 
-def _found(wild: _Wild, path: str, places: dict[str, list[int]]) -> bool:
-    """Whether the pieces follow one another in the path behind the prefix, each at its leftmost place, before the tail."""
-    _, _, prefix, pieces, tail, _ = wild
-    if tail and not path.endswith(tail):
-        return False
-    at = len(prefix)
+def _after(pieces: tuple[tuple[str, int], ...], path: str, at: int, places: dict[str, list[int]]) -> int:
+    """Where the pieces end that follow one another in the path from `at` on, each at its leftmost place; -1: they do not."""
     for text, times in pieces:
         if times == 1:
             found = path.find(text, at)
             if found < 0:
-                return False
+                return -1
             at = found + len(text)
         elif len(text) == 1:  # "*a*a*a": the third "a" from here
             where = places.get(text)
@@ -120,15 +133,15 @@ def _found(wild: _Wild, path: str, places: dict[str, list[int]]) -> bool:
                 where = places[text] = [i for i, char in enumerate(path) if char == text]
             last = bisect_left(where, at) + times - 1
             if last >= len(where):
-                return False
+                return -1
             at = where[last] + 1
         else:
             for _ in range(times):
                 found = path.find(text, at)
                 if found < 0:
-                    return False
+                    return -1
                 at = found + len(text)
-    return at <= len(path) - len(tail)
+    return at
 
 
 def path_of(url: str) -> str:
