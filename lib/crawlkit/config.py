@@ -111,6 +111,9 @@ class Frontier(Section):
     buckets: int = _f(8, "Number of host buckets N, a power of two; about a million URLs each.", ge=1, le=65536)
     buckets_per_round: int = _f(64, "At most M buckets in a round, the most due first.", ge=1)
     explore: float = _f(0.2, "Share of a round that explores low-scored URLs.", ge=0, le=1)
+    sitemaps: bool = _f(True, "Fetch the sitemaps that robots.txt names, and put their pages into the frontier.")
+    guess_sitemap: bool = _f(True, "Try /sitemap.xml once for an origin whose robots.txt names no sitemap.")
+    feeds: bool = _f(True, "Fetch the RSS and Atom feeds that pages name, and put their entries into the frontier.")
     hot_hosts: tuple[str, ...] = _f((), "Registered domains that get a task of their own.")
     hot_share: float = _f(0.25, "A domain with more than this share of a round's rows gets a task of its own.", gt=0, le=1)
 
@@ -276,6 +279,8 @@ class Schedule(Section):
     news_s: tuple[float, float] = _f((600.0, 6 * 3600.0), "Floor and ceiling for news hosts.")
     generic_s: tuple[float, float] = _f((86_400.0, 30 * 86_400.0), "Floor and ceiling for generic hosts.")
     dormant_s: tuple[float, float] = _f((30 * 86_400.0, 90 * 86_400.0), "Floor and ceiling for dormant hosts.")
+    sitemap_s: tuple[float, float, float] = _f((21_600.0, 86_400.0, 7 * 86_400.0), "Floor, start and ceiling of a sitemap's interval.")
+    feed_s: tuple[float, float, float] = _f((900.0, 3600.0, 86_400.0), "Floor, start and ceiling of a feed's interval.")
     news_hosts: tuple[str, ...] = _f((), "Hosts of class news.")
     dormant_hosts: tuple[str, ...] = _f((), "Hosts of class dormant.")
 

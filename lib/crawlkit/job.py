@@ -204,8 +204,8 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
 def _planned_counts(round_: Round, planned: "DataFrame") -> Counts:
     from pyspark.sql import functions as F
 
-    r = planned.agg(F.count("*").alias("n"), F.count(F.when(F.col("kind") == "page", 1)).alias("pages"), F.max("slot").alias("slot"), F.countDistinct("host").alias("hosts")).first()
-    return {"planned": r.n, "pages": r.pages, "buckets": len(round_.buckets), "slots": (r.slot or 0) + 1, "hosts": r.hosts, "rows_in": r.n, "rows_out": r.n}
+    r = planned.agg(F.count("*").alias("n"), F.count(F.when(F.col("kind") == "page", 1)).alias("pages"), F.max("slot").alias("slot"), F.countDistinct("host").alias("hosts"), F.count(F.when(F.col("kind") == "sitemap", 1)).alias("sitemaps"), F.count(F.when(F.col("kind") == "feed", 1)).alias("feeds")).first()
+    return {"planned": r.n, "pages": r.pages, "buckets": len(round_.buckets), "slots": (r.slot or 0) + 1, "hosts": r.hosts, "sitemaps": r.sitemaps, "feeds": r.feeds, "rows_in": r.n, "rows_out": r.n}
 
 
 def fetch(job: Job, round_: Round) -> Counts:
@@ -239,7 +239,7 @@ def _parts(job: Job, round_: Round) -> "DataFrame":
         part = read_part(objects, key)
         return ((part.attempt, part.n, r) for r in part.records)
 
-    return read_parts(job.spark, keys, read)
+    return read_parts(job.spark, keys, read, UrlPolicy.of(job.cfg.urls))
 
 
 def commit(job: Job, round_: Round) -> Counts:
@@ -270,24 +270,30 @@ def parse(job: Job, round_: Round) -> Counts:
 
     from crawlkit.adapters.warc_store import RecordReader
     from crawlkit.stages import parse as p
+    from crawlkit.stages import parse_sitemap as s
 
-    items = p.to_parse(job.of_round("captures", round_), job.of_round("fetchlist", round_), job.read("host_ranks"))
+    fetchlist, sitemaps = job.of_round("fetchlist", round_), (job.crawl.mark(round_, "generate") or {}).get("sitemaps", 0)
+    items = p.to_parse(job.of_round("captures", round_), fetchlist, job.read("host_ranks"), s.vouched(job.read("robots")) if sitemaps else None)
     tasks = job.spark.sparkContext.defaultParallelism
-    rows = p.parsed(items, RecordReader(job.crawl.warc), job.cfg, round_.now, tasks).persist()
     where = {"round_id": [round_.id]}
+    rows = p.parsed(items, RecordReader(job.crawl.warc), job.cfg, round_.now, tasks).persist()
+    all_rows = rows
+    if job.cfg.frontier.sitemaps and job.tables.count("robots", where):
+        all_rows = rows.unionByName(s.named_by_robots(job.of_round("robots", round_), fetchlist, job.cfg, round_.now, p.arrow_schema(job.spark), p.PARSED_SCHEMA))
     try:
         with job.crawl.lock:
             job.tables.replace("pages", p.pages_of(rows, round_.id), where)
             job.tables.replace("links", p.links_of(rows, round_.id), where)
-            job.tables.replace("crawldb_log", p.found_of(rows, round_.id, round_.no, round_.now), where | {"writer": ["parse"]})
-            rejected = {r.reason: r["count"] for r in rows.select(F.explode("rejects").alias("r")).groupBy("r.reason").count().collect()}
-            if rejected:
-                job.tables.replace("rejects", p.rejects_of(rows, round_.id), where | {"stage": ["parse"]})
+            job.tables.replace("crawldb_log", p.found_of(all_rows, round_.id, round_.no, round_.now), where | {"writer": ["parse"]})
+            refusals = rows.select(F.col("page").isNotNull().alias("read"), F.explode("rejects").alias("r")).groupBy("read", "r.reason").count().collect()
+            rejected = {r.reason: r["count"] for r in refusals if not r.read}
+            job.tables.replace("rejects", p.rejects_of(all_rows, round_.id), where | {"stage": ["parse"]})
         n = rows.agg(F.count("*").alias("n"), F.count("page").alias("pages"), F.sum(F.size("links")).alias("links"), F.sum(F.size("rejects")).alias("rejects"),
                      F.count(F.when(F.col("page").isNull() & (F.size("rejects") == 0), 1)).alias("redirects")).first()
     finally:
         rows.unpersist()
-    return {"rows_in": items.count(), "rows_out": n.pages + n.redirects, "rejected": rejected, "pages": n.pages, "links": n.links or 0}
+    return {"rows_in": items.count(), "rows_out": n.pages + n.redirects, "rejected": rejected, "pages": n.pages, "links": n.links or 0,
+            "entries_refused": {r.reason: r["count"] for r in refusals if r.read}}
 
 
 def dedup(job: Job, round_: Round) -> Counts:

@@ -55,6 +55,7 @@ class Reason(StrEnum):
     SCOPE_SESSION_ID = "scope_session_id"
     SCOPE_EXTENSION = "scope_extension"
     OUTLINK_CAP = "outlink_cap"
+    SITEMAP_FOREIGN = "sitemap_foreign"  # an address that this sitemap may not name
     NOFOLLOW = "nofollow"
     MEDIA_NOT_CRAWLED = "media_not_crawled"
     # robots

@@ -65,6 +65,7 @@ depth int | links from a seed
 redirects int | hops of the redirect chain that led here
 parent_key binary | url_key of the page on which it was first found
 source string | seed, link, redirect, canonical, sitemap, feed, hint or operator
+fetch_kind string | page, sitemap or feed: how its answer is read
 first_seen timestamp | when it was first found
 last_fetch timestamp | start of the last request that got an answer
 next_fetch timestamp | when it is due; null: never
@@ -151,6 +152,7 @@ final_url string | URL after redirects
 body binary | first robots.max_bytes bytes
 expires timestamp | used until this
 capture_id string | capture of the answer
+sitemaps array<string> | canonical URLs of its Sitemap lines
 round_id string | round
 """)
 
@@ -225,7 +227,7 @@ url_key binary | key of the URL
 url string | URL
 host string | host
 parser_version string | version of the parser
-kind string | html, text, json, xml, pdf, docx or other
+kind string | html, text, json, xml, pdf, docx, sitemap, feed or other
 media_type string | media type as sent
 charset string | encoding (WHATWG name)
 title string | title

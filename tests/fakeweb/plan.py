@@ -192,7 +192,7 @@ class FakeWeb:
         return {
             "agent": {"name": TOKEN},
             "scope": {"max_depth": 15, "max_years_ahead": 2, "max_repeated_segments": 3},
-            "frontier": {"explore": 0.0},
+            "frontier": {"explore": 0.0, "guess_sitemap": False},
             "round": {"urls_per_host": 100_000, "max_urls": 1_000_000},
             "fetch": {"connect_to": self.connect_to(port), "allow_private": ["127.0.0.0/8"], "ports": [80, 443, port], "timeout_s": timeout_s,
                       "connect_timeout_s": timeout_s, "max_body_bytes": MAX_BODY_BYTES, "max_redirects": 10},

@@ -82,3 +82,11 @@ def test_live_log_leaves_out_what_a_bucket_has_folded(spark):
     buckets = frame(spark, "buckets", [{"host_bucket": 1, "rows": 1, "log_rows": 0, "folded_through": 2}])
     kept = live_log(frame(spark, "crawldb_log", rows), buckets).select("host_bucket", "updated_no").collect()
     assert sorted(map(tuple, kept)) == [(0, 2), (1, 3)]
+
+
+def test_a_sitemap_or_feed_once_told_from_a_page_stays_one(spark):
+    rows = [log(1, 2, "found", fetch_kind="page"), log(1, 3, "found", fetch_kind="feed"), log(2, 2, "found", fetch_kind="sitemap"), log(2, 3, "found"), log(3, 2, "found")]
+    base = [row(1, state="fetched"), row(4, state="fetched", fetch_kind="feed")]
+    rows += [log(4, 2, "found")]
+    out = as_dict(reduce_rows(frame(spark, "crawldb", base), frame(spark, "crawldb_log", rows)))
+    assert {k: r.fetch_kind for k, r in out.items()} == {1: "feed", 2: "sitemap", 3: "page", 4: "feed"}

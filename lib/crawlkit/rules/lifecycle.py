@@ -11,7 +11,7 @@ from typing import Any
 from crawlkit.config import Config
 from crawlkit.outcomes import Outcome, State
 from crawlkit.rules.retry import Action, url_retry
-from crawlkit.rules.schedule import host_class, initial_interval_s, next_interval_s
+from crawlkit.rules.schedule import class_of_row, initial_interval_s, next_interval_s
 
 Row = dict[str, Any]
 HISTORY_LENGTH = 32
@@ -21,10 +21,10 @@ TRANSIENT_FLAGS = {"redirect_too_long", "noindex", "nofollow", "truncated", "con
 
 
 def found_row(url: str, url_key: bytes, host: str, domain: str, host_bucket: int, *, source: str, now: float, depth: int = 0, parent_key: bytes | None = None,
-              redirects: int = 0, priority_class: int = 2, boost: float = 0.0) -> Row:
+              redirects: int = 0, priority_class: int = 2, boost: float = 0.0, fetch_kind: str = "page") -> Row:
     """The row of a URL seen for the first time: queued and due at once."""
     return {"url": url, "url_key": url_key, "host": host, "domain": domain, "host_bucket": host_bucket, "state": str(State.QUEUED), "priority_class": priority_class,
-            "boost": boost, "depth": depth, "redirects": redirects, "parent_key": parent_key, "source": source, "first_seen": now, "next_fetch": now,
+            "boost": boost, "depth": depth, "redirects": redirects, "parent_key": parent_key, "source": source, "fetch_kind": fetch_kind, "first_seen": now, "next_fetch": now,
             "retries": 0, "n_fetch": 0, "n_change": 0, "history": "", "flags": []}
 
 
@@ -55,7 +55,7 @@ def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: C
     if outcome is Outcome.DEFERRED:
         return new  # given back as it was
     first = not row.get("n_fetch")
-    cls = host_class(row["host"], cfg.schedule)
+    cls = class_of_row(row, cfg.schedule)
     initial = initial_interval_s(row["priority_class"], cls, cfg.schedule)
     if outcome is Outcome.ROBOTS_DENIED:
         new |= {"state": State.ROBOTS_SKIPPED, "error_type": str(seen["reason"]), "error_detail": seen.get("detail"), "next_fetch": now + initial, "interval_s": initial}
@@ -118,7 +118,7 @@ def _after_failure(new: Row, seen: Mapping[str, Any], now: float, cfg: Config) -
     if todo.action is Action.DEAD or (todo.action is Action.NO_RETRY and new.get("capture_id") is None):
         return new | {"state": State.DEAD, "next_fetch": None}
     # tried in vain, forbidden for now, or a copy is held: again at its own interval
-    interval = new.get("interval_s") or initial_interval_s(new["priority_class"], host_class(new["host"], cfg.schedule), cfg.schedule)
+    interval = new.get("interval_s") or initial_interval_s(new["priority_class"], class_of_row(new, cfg.schedule), cfg.schedule)
     return new | {"state": State.RETRYING, "next_fetch": now + (todo.wait_s if status == 403 else max(todo.wait_s, interval)), "interval_s": interval}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from crawlkit.config import Schedule
 
 
@@ -10,14 +13,23 @@ def host_class(host: str, cfg: Schedule) -> str:
     return "news" if host in cfg.news_hosts else "dormant" if host in cfg.dormant_hosts else "generic"
 
 
+def class_of_row(row: Mapping[str, Any], cfg: Schedule) -> str:
+    """`sitemap` or `feed` for such a resource, else the class of its host."""
+    kind = row.get("fetch_kind")
+    return kind if kind in ("sitemap", "feed") else host_class(row["host"], cfg)
+
+
 def bounds_s(cls: str, cfg: Schedule) -> tuple[float, float]:
-    """Floor and ceiling of the interval of a host class."""
-    return {"news": cfg.news_s, "dormant": cfg.dormant_s}.get(cls, cfg.generic_s)
+    """Floor and ceiling of the interval of a class."""
+    floor, *_, ceiling = {"news": cfg.news_s, "dormant": cfg.dormant_s, "sitemap": cfg.sitemap_s, "feed": cfg.feed_s}.get(cls, cfg.generic_s)
+    return floor, ceiling
 
 
 def initial_interval_s(priority_class: int, cls: str, cfg: Schedule) -> float:
-    """Interval after the first fetch: by priority class, clamped to the host class."""
+    """Interval after the first fetch: by priority class, clamped to the host class; a sitemap's and feed's own."""
     floor, ceiling = bounds_s(cls, cfg)
+    if cls in ("sitemap", "feed"):
+        return {"sitemap": cfg.sitemap_s, "feed": cfg.feed_s}[cls][1]
     return min(max(cfg.initial_s[min(max(priority_class, 0), 3)], floor), ceiling)
 
 

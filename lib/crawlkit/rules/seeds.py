@@ -1,6 +1,6 @@
 """Seed lines (REQUIREMENTS A1): `URL [TAB key=value]...` as Nutch's injector reads them.
 
-Keys: priority (0..3 or a word), boost (points), depth. `#` starts a comment line. A line without a scheme that
+Keys: priority (0..3 or a word), boost (points), depth, kind (page, sitemap or feed). `#` starts a comment line. A line without a scheme that
 begins with a host name is read as http://. A byte order mark and CR LF are taken off.
 """
 
@@ -22,6 +22,7 @@ class Seed(NamedTuple):
     priority_class: int
     boost: float
     depth: int
+    fetch_kind: str = "page"
 
 
 def parse_seed(line: str, priority_class: int = 1, policy: UrlPolicy = DEFAULT_POLICY) -> Seed | None:
@@ -36,7 +37,7 @@ def parse_seed(line: str, priority_class: int = 1, policy: UrlPolicy = DEFAULT_P
     head = url.split("/", 1)[0]
     if "://" not in url and "." in head and ":" not in head.rsplit(":", 1)[0] and not head.startswith("["):
         url = "http://" + url
-    boost, depth = 0.0, 0
+    boost, depth, kind = 0.0, 0, "page"
     for pair in filter(None, pairs):
         key, sep, value = pair.partition("=")
         try:
@@ -46,10 +47,14 @@ def parse_seed(line: str, priority_class: int = 1, policy: UrlPolicy = DEFAULT_P
                 boost = min(max(float(value), -100.0), 100.0)
             elif key == "depth":
                 depth = min(max(int(value), 0), 1000)
+            elif key == "kind":
+                if value not in ("page", "sitemap", "feed"):
+                    raise ValueError(f"{value!r:.40}: expected page, sitemap or feed")
+                kind = value
             elif not sep:
                 raise ValueError(f"{pair!r:.60}: expected key=value")
         except ValueError as e:
             raise Refused(Reason.URL_INVALID, f"{key}: {e}") from None
     if boost != boost:
         raise Refused(Reason.URL_INVALID, "boost is not a number")
-    return Seed(canonicalize(url, policy=policy), priority_class, boost, depth)
+    return Seed(canonicalize(url, policy=policy), priority_class, boost, depth, kind)

@@ -14,17 +14,25 @@ from pyspark.sql import functions as F
 
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.records import Capture, RobotsCopy
+from crawlkit.rules import robots
 from crawlkit.rules.politeness import HostState
+from crawlkit.rules.urls import UrlPolicy
 from crawlkit.tables import TABLES
 
 _TIMES = {"started", "ended", "fetched_at", "expires_at"}
-_ROBOTS = "origin string, host string, fetched_at double, status int, error string, final_url string, body binary, expires_at double, capture_id string"
+_ROBOTS = "origin string, host string, fetched_at double, status int, error string, final_url string, body binary, expires_at double, capture_id string, sitemaps array<string>"
 _CAPTURE = ", ".join(f"{c.name} {'double' if c.name in _TIMES else c.type}" for c in TABLES["captures"].columns)
 _HOST = "host string, ended double, state_json string"
 SCHEMA = f"rec string, attempt int, n int, capture struct<{_CAPTURE}>, robots struct<{_ROBOTS}>, host struct<{_HOST}>"
 
 
-def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Iterable[tuple[int, int, object]]]) -> DataFrame:
+def _sitemaps(copy: RobotsCopy, policy: UrlPolicy) -> list[str]:
+    if copy.status is None or copy.status // 100 != 2 or not copy.body:
+        return []
+    return list(robots.parse(copy.body).sitemap_urls(f"{copy.origin}/robots.txt", policy))
+
+
+def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Iterable[tuple[int, int, object]]], policy: UrlPolicy) -> DataFrame:
     """One row for each capture, robots copy and host state of the parts.
 
     read(key) yields (attempt, part number, record of records.py or rules.politeness).
@@ -37,7 +45,7 @@ def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Itera
             if isinstance(r, Capture):
                 yield base | {"rec": "capture", "capture": {c: getattr(r, c) for c in columns}}
             elif isinstance(r, RobotsCopy):
-                yield base | {"rec": "robots", "robots": {f: getattr(r, f) for f in r.__slots__}}
+                yield base | {"rec": "robots", "robots": {f: getattr(r, f) for f in r.__slots__} | {"sitemaps": _sitemaps(r, policy)}}
             elif isinstance(r, HostState):
                 yield base | {"rec": "host", "host": {"host": r.host, "ended": r.last_request_end or 0.0, "state_json": r.to_json()}}
 

@@ -22,7 +22,7 @@ def reduce_rows(base: DataFrame, log: DataFrame) -> DataFrame:
     """crawldb rows as they are once `log` is folded into `base`: one row for each url_key.
 
     The newest state row wins; a key without one takes its first found row. Found rows newer than the state lower the
-    depth, make the URL due (`due_at`; `force` wakes the dead and refused too) and change priority as their mode says.
+    depth, tell a sitemap or feed from a page, make the URL due (`due_at`; `force` wakes the dead and refused too) and change priority as their mode says.
     """
     as_log = base.select("url_key", *ROW, F.lit("state").alias("kind"), F.lit("").alias("writer"), F.lit(-1).cast("bigint").alias("seq"),
                          F.lit(None).cast("timestamp").alias("due_at"), F.lit(False).alias("force"), F.lit(None).cast("string").alias("mode"))
@@ -34,12 +34,13 @@ def reduce_rows(base: DataFrame, log: DataFrame) -> DataFrame:
         F.max_by(F.when(state, whole), F.when(state, order)).alias("state"),
         F.min_by(F.when(found, whole), F.when(found, order)).alias("first"),
         F.min("depth").alias("min_depth"),
+        F.coalesce(F.max(F.when(F.col("fetch_kind") != "page", F.col("fetch_kind"))), F.lit("page")).alias("told_kind"),
         F.max(F.when(found & F.col("due_at").isNotNull(), F.struct("updated_no", "due_at", "force"))).alias("signal"),
         F.max(F.when(found & F.col("mode").isin("update", "overwrite"), F.struct("updated_no", "seq", "mode", "priority_class", "boost"))).alias("told"),
     )
     row = F.coalesce("state", "first")
     kept = [row[c].alias(c) for c in ROW]
-    out = grouped.select("url_key", *kept, "min_depth", "signal", "told", F.col("state").isNotNull().alias("known"))
+    out = grouped.select("url_key", *kept, "min_depth", "told_kind", "signal", "told", F.col("state").isNotNull().alias("known"))
     return _with_signals(out).select("url_key", *ROW)
 
 
@@ -54,7 +55,7 @@ def _with_signals(out: DataFrame) -> DataFrame:
     boost = F.when(told == "overwrite", F.col("told.boost")).when(told == "update", F.greatest("boost", "told.boost")).otherwise(F.col("boost"))
     return out.withColumns({
         "next_fetch": due, "state": F.when(forced & asleep, F.lit("queued")).otherwise(F.col("state")), "retries": F.when(forced, F.lit(0)).otherwise(F.col("retries")),
-        "priority_class": cls, "boost": boost, "depth": F.least("depth", "min_depth"),
+        "priority_class": cls, "boost": boost, "depth": F.least("depth", "min_depth"), "fetch_kind": F.col("told_kind"),
     })
 
 

@@ -107,7 +107,7 @@ def assign_slots(domains: Iterable[Mapping[str, Any]], slots: int, hot_share: fl
 
 def with_robots_rows(pages: DataFrame, robots: DataFrame, hostdb: DataFrame, slots: DataFrame) -> DataFrame:
     """The fetch list: pages with their slot, one robots row for each origin with the stored copy and the host's state, ranked."""
-    pages = pages.join(F.broadcast(slots), "domain").withColumns({"kind": F.lit("page"), "origin": F.regexp_extract("url", ORIGIN, 1)})
+    pages = pages.join(F.broadcast(slots), "domain").withColumns({"kind": F.coalesce("fetch_kind", F.lit("page")), "origin": F.regexp_extract("url", ORIGIN, 1)})
     origins = pages.groupBy("origin", "host", "domain", "host_bucket", "slot").agg(F.max("score").alias("score"))
     newest = Window.partitionBy("origin").orderBy(F.desc("fetched_at"))
     copies = (robots.join(F.broadcast(origins.select("origin")), "origin", "left_semi").withColumn("n", F.row_number().over(newest)).where("n = 1")

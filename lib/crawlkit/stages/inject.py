@@ -39,5 +39,5 @@ def read_lines(lines: Iterable[str], *, now: float, buckets: int, policy: UrlPol
             continue
         host = host_of(seed.url)
         domain = registered_domain(host)
-        rows[key] = found_row(seed.url, key, host, domain, host_bucket(domain, buckets), source=source, now=now, depth=seed.depth, priority_class=seed.priority_class, boost=seed.boost)
+        rows[key] = found_row(seed.url, key, host, domain, host_bucket(domain, buckets), source=source, now=now, depth=seed.depth, priority_class=seed.priority_class, boost=seed.boost, fetch_kind=seed.fetch_kind)
     return list(rows.values()), rejects, counts

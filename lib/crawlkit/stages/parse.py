@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from crawlkit.config import Config
@@ -25,19 +25,21 @@ BATCH = 64
 ReadRecord = Callable[[str, int, int], tuple[list[tuple[str, str]], bytes]]  # (file, offset, length) -> (headers, payload)
 
 
-def to_parse(captures: DataFrame, fetchlist: DataFrame, host_ranks: DataFrame) -> DataFrame:
+def to_parse(captures: DataFrame, fetchlist: DataFrame, host_ranks: DataFrame, vouched: DataFrame | None) -> DataFrame:
     """The round's captures with something to read, each with where its payload stands and its frontier row's place.
 
     A revisit of another URL's copy is read from that copy; a revisit of the URL's own copy is unchanged and not read again.
+    vouched: url, vouched (parse_sitemap.vouched); None: the round has no sitemaps.
     """
-    done = captures.where("is_outcome AND kind = 'page' AND outcome IN ('fetched', 'redirected')")
+    done = captures.where("is_outcome AND kind <> 'robots' AND outcome IN ('fetched', 'redirected')")
     copies = captures.where("record_type = 'response'").select(F.col("capture_id").alias("revisit_of"), F.col("warc_filename").alias("c_file"), F.col("warc_record_offset").alias("c_offset"), F.col("warc_record_length").alias("c_length"))
     at = done.join(F.broadcast(copies), "revisit_of", "left")
-    row = fetchlist.where("kind = 'page'").select("url_key", "depth", "redirects", "domain")
+    row = fetchlist.where("kind <> 'robots'").select("url_key", "depth", "redirects", "domain")
     own = F.col("record_type") == "response"
     at = at.join(F.broadcast(host_ranks.select("host", "quality")), "host", "left").withColumn("quality", F.coalesce("quality", F.lit(0.5)))
+    at = at.withColumn("vouched", F.array().cast("array<string>")) if vouched is None else at.join(F.broadcast(vouched), "url", "left")
     return (at.join(row, "url_key").where(own | F.col("c_file").isNotNull()).select(
-        "capture_id", "url_key", "url", "host", "domain", "depth", "redirects", "outcome", "content_type", "truncated", "redirect_to", "quality",
+        "capture_id", "kind", "vouched", "url_key", "url", "host", "domain", "depth", "redirects", "outcome", "content_type", "truncated", "redirect_to", "quality",
         F.when(own, F.col("warc_filename")).otherwise(F.col("c_file")).alias("file"),
         F.when(own, F.col("warc_record_offset")).otherwise(F.col("c_offset")).alias("offset"),
         F.when(own, F.col("warc_record_length")).otherwise(F.col("c_length")).alias("length")))
@@ -46,9 +48,7 @@ def to_parse(captures: DataFrame, fetchlist: DataFrame, host_ranks: DataFrame) -
 def parsed(items: DataFrame, read: ReadRecord, cfg: Config, now: float, tasks: int) -> DataFrame:
     """One row for each item: page (null for redirects and rejects), links, found, rejects."""
 
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    schema = to_arrow_schema(items.sparkSession.createDataFrame([], PARSED_SCHEMA).schema)
+    schema = arrow_schema(items.sparkSession)
 
     def batches(it: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in it:
@@ -58,6 +58,13 @@ def parsed(items: DataFrame, read: ReadRecord, cfg: Config, now: float, tasks: i
 
     spread = items.repartitionByRange(tasks, "file", "offset").sortWithinPartitions("file", "offset")
     return spread.select(*[c.split(" ", 1)[0] for c in ITEM_SCHEMA]).mapInArrow(batches, PARSED_SCHEMA)
+
+
+def arrow_schema(spark: SparkSession) -> pa.Schema:
+    """PARSED_SCHEMA for Arrow."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(spark.createDataFrame([], PARSED_SCHEMA).schema)
 
 
 def _isolated(rows: list[dict[str, Any]], read: ReadRecord, cfg: Config, now: float, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -131,10 +138,11 @@ def rejects_of(rows: DataFrame, round_id: str) -> DataFrame:
 def found_of(rows: DataFrame, round_id: str, round_no: int, now: float) -> DataFrame:
     """Found rows of crawldb_log: one for each distinct target, from the shallowest page (then the smallest key)."""
     flat = rows.select(F.explode("found").alias("f")).select("f.*")
-    rest = [c for c in flat.columns if c != "url_key"]
-    best = flat.groupBy("url_key").agg(F.min_by(F.struct(*rest), F.struct("depth", "redirects", "parent_key")).alias("b")).select("url_key", "b.*")
+    rest = [c for c in flat.columns if c not in ("url_key", "due_at", "fetch_kind")]
+    special = F.coalesce(F.max(F.when(F.col("fetch_kind") != "page", F.col("fetch_kind"))), F.lit("page"))
+    best = flat.groupBy("url_key").agg(F.min_by(F.struct(*rest), F.struct("depth", "redirects", "parent_key")).alias("b"), special.alias("fetch_kind"), F.max("due_at").alias("due")).select("url_key", "b.*", "fetch_kind", F.timestamp_micros((F.col("due") * 1e6).cast("bigint")).alias("due_at"))
     at = F.timestamp_micros(F.lit(round(now * 1e6)))
     return best.withColumns({
-        "state": F.lit("queued"), "priority_class": F.lit(2), "boost": F.lit(0.0), "first_seen": at, "next_fetch": at, "retries": F.lit(0), "n_fetch": F.lit(0).cast("bigint"),
+        "state": F.lit("queued"), "priority_class": F.when(F.col("fetch_kind") == "page", 2).otherwise(1), "boost": F.lit(0.0), "first_seen": at, "next_fetch": at, "retries": F.lit(0), "n_fetch": F.lit(0).cast("bigint"),
         "n_change": F.lit(0).cast("bigint"), "history": F.lit(""), "flags": F.array().cast("array<string>"), "updated_no": F.lit(round_no), "round_id": F.lit(round_id),
         "writer": F.lit("parse"), "kind": F.lit("found"), "seq": F.lit(0).cast("bigint"), "force": F.lit(False), "mode": F.lit("keep")})

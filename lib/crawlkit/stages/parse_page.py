@@ -11,21 +11,22 @@ from crawlkit import __version__
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.content_coding import decode_content
-from crawlkit.rules.domains import host_bucket, registered_domain
 from crawlkit.rules.content_types import media_type
 from crawlkit.rules.page import Page, parse_page
 from crawlkit.rules.scope import Scope, scope_reason
 from crawlkit.rules.urls import UrlPolicy, host_of, url_key
+from crawlkit.stages.parse_sitemap import found, read_sitemap
 from crawlkit.tables import TABLES
 
 MAX_DECODED_BYTES = 32 * 1024 * 1024
 CRAWLED_KINDS = frozenset({"a", "area", "frame", "iframe", "canonical", "alternate", "mobile", "amphtml", "next", "prev", "refresh", "redirect"})
+MAX_SITEMAP_BYTES = 50 * 1024 * 1024
 MAX_CELL_CHARS = 2000
 
-ITEM_SCHEMA = ("capture_id string", "url_key binary", "url string", "host string", "domain string", "depth int", "redirects int", "outcome string", "content_type string", "truncated string", "redirect_to string", "quality double", "file string", "offset bigint", "length bigint")
+ITEM_SCHEMA = ("capture_id string", "kind string", "vouched array<string>", "url_key binary", "url string", "host string", "domain string", "depth int", "redirects int", "outcome string", "content_type string", "truncated string", "redirect_to string", "quality double", "file string", "offset bigint", "length bigint")
 _PAGE = ", ".join(f"{c.name}: {c.type}" for c in TABLES["pages"].columns if c.name not in ("capture_id", "round_id"))
 _LINK = ", ".join(f"{c.name}: {c.type}" for c in TABLES["links"].columns if c.name not in ("capture_id", "round_id"))
-_FOUND = "url_key: binary, url: string, host: string, domain: string, host_bucket: int, source: string, depth: int, redirects: int, parent_key: binary"
+_FOUND = "url_key: binary, url: string, host: string, domain: string, host_bucket: int, source: string, fetch_kind: string, depth: int, redirects: int, parent_key: binary, due_at: double"
 PARSED_SCHEMA = f"capture_id string, page struct<{_PAGE}>, links array<struct<{_LINK}>>, found array<struct<{_FOUND}>>, rejects array<struct<item: string, reason: string, detail: string>>"
 
 
@@ -51,11 +52,15 @@ def parse_item(row: dict[str, Any], read: Callable[[str, int, int], tuple[list[t
         headers, payload = read(row["file"], row["offset"], row["length"])
     except Refused as e:
         return _reject(out, row, e.reason, e.detail)
-    decoded = decode_content(payload, [v for k, v in headers if k.lower() == "content-encoding"], MAX_DECODED_BYTES)
+    decoded = decode_content(payload, [v for k, v in headers if k.lower() == "content-encoding"], MAX_DECODED_BYTES if row["kind"] == "page" else MAX_SITEMAP_BYTES)
     if decoded.raw_kept:
         return _reject(out, row, Reason.BODY_UNDECODABLE, decoded.error or "")
-    page = parse_page(decoded.body, row["url"], row["content_type"], headers, cfg.agent.name, _compiled(cfg)[2])
-    out["page"] = _page_row(page, len(decoded.body), row, bool(decoded.truncated or decoded.error))
+    _, scope, policy = _compiled(cfg)
+    cut = bool(decoded.truncated or decoded.error)
+    if row["kind"] != "page" and read_sitemap(out, row, decoded.body, cut, cfg, scope, policy, now):
+        return out
+    page = parse_page(decoded.body, row["url"], row["content_type"], headers, cfg.agent.name, policy)
+    out["page"] = _page_row(page, len(decoded.body), row, cut)
     _add_links(out, row, [(link.kind, link.url, link.anchor, link.rel, link.refused) for link in page.links.links], cfg, year)
     out["page"]["links"] = len(out["links"])
     return out
@@ -102,14 +107,13 @@ def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, 
                              "kind": kind, "refused": None if refused is None else str(refused)})
         if refused is None and url not in seen:
             seen.add(url)
-            domain = registered_domain(host)
-            out["found"].append({"url_key": key, "url": url, "host": host, "domain": domain, "host_bucket": host_bucket(domain, cfg.frontier.buckets), "source": kind if kind in ("redirect", "canonical") else "link",
-                                 "depth": depth, "redirects": row["redirects"] + 1 if kind == "redirect" else 0, "parent_key": row["url_key"]})
+            fetch_kind = "feed" if kind == "feed" else row["kind"] if kind == "redirect" else "page"
+            out["found"].append(found(url, depth, kind if kind in ("redirect", "canonical") else "link", fetch_kind, row["url_key"], cfg, redirects=row["redirects"] + 1 if kind == "redirect" else 0))
 
 
 def _refusal(kind: str, url: str, depth: int, row: dict[str, Any], scope: Scope, year: int, cfg: Config) -> Reason | None:
-    if kind not in CRAWLED_KINDS:
+    if kind not in CRAWLED_KINDS and not (kind == "feed" and cfg.frontier.feeds):
         return Reason.MEDIA_NOT_CRAWLED
     if kind == "redirect" and (row["redirects"] or 0) >= cfg.fetch.max_redirects:
         return Reason.REDIRECT_TOO_LONG
-    return scope_reason(url, depth, scope, year)
+    return scope_reason(url, depth, scope, year, page=kind != "feed")

@@ -30,8 +30,8 @@ def state_rows(fetchlist: DataFrame, captures: DataFrame, pages: DataFrame, stat
 
     states: host, state_json of the round's slots (the wait that a host asked for).
     """
-    pages_planned = fetchlist.where("kind = 'page'").select("url_key", F.struct(*[_seconds(F.col(c.name), c.type).alias(c.name) for c in ROW]).alias("row"))
-    done = captures.where(f"is_outcome AND kind = 'page' AND outcome <> '{Outcome.DEFERRED}'")
+    pages_planned = fetchlist.where("kind <> 'robots'").select("url_key", F.struct(*[_seconds(F.col(c.name), c.type).alias(c.name) for c in ROW]).alias("row"))
+    done = captures.where(f"is_outcome AND kind <> 'robots' AND outcome <> '{Outcome.DEFERRED}'")
     wait = F.get_json_object("state_json", "$.retry_after_until").cast("double") - F.col("ended").cast("double")
     body = pages.select(F.col("capture_id"), "body_sha256", "text_sha256", "simhash", F.col("links").alias("outlinks"), F.col("flags").alias("page_flags"))
     seen = (done.join(body, "capture_id", "left").join(states, "host", "left").select("url_key", F.struct(
