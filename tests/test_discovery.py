@@ -16,7 +16,7 @@ from crawlkit.loopback import Reply, Request, WebServer
 
 pytestmark = pytest.mark.spark
 EPOCH, DAY_S = 1_767_225_600.0, 86_400.0  # 2026-01-01
-HOSTS = {"shop.example": "127.81.0.1", "vouch.example": "127.81.0.2", "blog.example": "127.81.0.3", "stranger.example": "127.81.0.4"}
+HOSTS = {"shop.example": "127.81.0.1", "vouch.example": "127.81.0.2", "blog.example": "127.81.0.3", "stranger.example": "127.81.0.4", "catalog.example": "127.81.0.5"}
 
 
 def when(t: float) -> str:
@@ -72,6 +72,9 @@ def web() -> dict[str, tuple[str, bytes]]:
         "http://blog.example/sitemap.xml": (xml, urlset(("http://blog.example/guessed", None))),
         "http://blog.example/guessed": page("a page that was guessed"),
         "http://stranger.example/x": page("a stranger"),
+        # catalog.example says by its canonical links that `ref` does not matter, and `id` does
+        "http://catalog.example/": page("the catalogue", "".join(f'<a href="/item?id={n}&ref={n % 3}">item</a>' for n in range(8)) + "".join(f'<a href="/day/2026-01-{n:02d}">day</a>' for n in range(1, 31))),
+        **{f"http://catalog.example/item?id={n}&ref={n % 3}": page(f"item {n}", head=f'<link rel=canonical href="/item?id={n}">') for n in range(8)},
     }
 
 
@@ -90,7 +93,7 @@ def crawled(spark, tmp_path_factory):
     try:
         cfg = parse_config("", "test", tuple(f"{k}={json.dumps(v)}" for k, v in {
             "agent.name": "crawlkit-test", "fetch.connect_to": {h: f"{a}:{server.port}" for h, a in HOSTS.items()}, "fetch.allow_private": ["127.0.0.0/8"], "fetch.ports": [80, 443, server.port],
-            "politeness.delay_s": 0.05, "politeness.domain_delay_s": 0.02, "politeness.ip_delay_s": 0.02, "frontier.explore": 0}.items()))
+            "politeness.delay_s": 0.05, "politeness.domain_delay_s": 0.02, "politeness.ip_delay_s": 0.02, "frontier.explore": 0, "parse.same_shape": 20}.items()))
         job = Job(Crawl(tmp_path_factory.mktemp("discovery") / "crawl", cfg), quick=True, spark=spark)
         for n, now in enumerate((EPOCH, EPOCH + 600, EPOCH + 1200, EPOCH + 1800, EPOCH + 2 * DAY_S, EPOCH + 2 * DAY_S + 600)):
             if n == 4:
@@ -100,7 +103,7 @@ def crawled(spark, tmp_path_factory):
                 pages["http://shop.example/feed.xml"] = ("application/rss+xml", rss("http://shop.example/post-1", "http://shop.example/post-2"))
             round_ = job.crawl.open_round(now)
             if n == 0:
-                job.run("inject", round_, force=True, lines=["http://shop.example/", "http://vouch.example/", "http://blog.example/"])
+                job.run("inject", round_, force=True, lines=["http://shop.example/", "http://vouch.example/", "http://blog.example/", "http://catalog.example/"])
             run_round(job, round_, last=n == 5)
     finally:
         server.stop()
@@ -146,6 +149,16 @@ def test_other_types_get_their_text(crawled):
     assert "rope" in got["http://shop.example/note.txt"].text
     assert "anchors and chains" in got["http://shop.example/data.json"].text
     assert "Tides and harbours" in got["http://shop.example/doc.pdf"].text
+
+
+def test_outlinks_of_one_shape_are_flagged(crawled):
+    job, _, _ = crawled
+    assert {r.url for r in job.read("pages").where("array_contains(flags, 'many_same_shape')").collect()} == {"http://catalog.example/"}
+
+
+def test_parameter_rules_are_proposed_for_the_host_that_says_so_and_no_other(crawled):
+    job, _, _ = crawled
+    assert [(r["host"], r["name"], r["canonical_for"] >= 5, r["canonical_against"]) for r in job.tables.rows("param_rules", ["host", "name", "canonical_for", "canonical_against"])] == [("catalog.example", "ref", True, 0)]
 
 
 def test_politeness_is_kept_and_everything_adds_up(crawled):

@@ -144,3 +144,32 @@ def robots(file: Annotated[Path, typer.Argument(help="A robots.txt file.")], url
 def config_(config: ConfigFile = None, set_: Sets = None) -> None:
     """The configuration in force, as JSON."""
     guarded(lambda: print(json.dumps(load_config(config, tuple(set_ or ())).model_dump(by_alias=True), indent=1, default=str)))
+
+
+@app.command()
+def params(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """Query parameters that hosts' own pages say do not matter, with the evidence and the lines to put into the configuration.
+
+    Nothing is changed: a rule is in force from the round after it stands in urls.host_params, and no longer once it is taken out.
+
+    crawlkit params --data DIR
+    """
+    from crawlkit.adapters.delta import Tables
+    from crawlkit.crawl import Crawl
+    from crawlkit.tables import TABLES
+
+    def run() -> dict[str, Any]:
+        tables = Tables(lambda: None, Crawl(data, load_config(config, tuple(set_ or ()))).tables_root)
+        rows = sorted(tables.rows("param_rules", TABLES["param_rules"].column_names), key=lambda r: (r["host"], r["name"]))
+        rules: dict[str, list[str]] = {}
+        for r in rows:
+            rules.setdefault(r["host"], []).append(r["name"])
+        return {"rows": rows, "host_params": rules}
+
+    def text(v: dict[str, Any]) -> str:
+        if not v["rows"]:
+            return "no parameter is proposed"
+        lines = ["", "urls:", "  host_params:", *(f"    {host}: [{', '.join(map(json.dumps, names))}]" for host, names in v["host_params"].items())]
+        return _rows([{**r, "examples": " ".join(r["examples"][:1])} for r in v["rows"]]) + "\n" + "\n".join(lines)
+
+    emit(guarded(run), as_json, text)

@@ -269,6 +269,7 @@ class Parse(Section):
     low_quality: float = _f(0.3, "Hosts of a lower quality (host_ranks) are low-quality hosts.", ge=0, le=1)
     outlinks_low_quality: int = _f(200, "Outlinks kept of a page of a low-quality host.", ge=0)
     outlinks: int = _f(5000, "Outlinks kept of any page.", ge=0)
+    same_shape: int = _f(500, "A page with more outlinks of one shape is flagged many_same_shape.", ge=1)
     page_timeout_s: float = _f(20.0, "A page that takes longer to parse is a reject.", gt=0)
 
 

@@ -368,14 +368,15 @@ SMALL_TABLE_BYTES = 64 * 1024 * 1024
 
 
 def rank(job: Job, round_: Round) -> Counts:
-    """In-links and host quality."""
-    from crawlkit.stages.rank import host_ranks, page_ranks
+    """In-links, host quality, proposals of parameter rules."""
+    from crawlkit.stages.rank import host_ranks, page_ranks, param_rules
 
     links = job.read("links")
     with job.crawl.lock:
         job.tables.replace("ranks", page_ranks(links, round_.no))
         job.tables.replace("host_ranks", host_ranks(links, job.read("captures"), job.read("duplicates"), job.read("hostdb"), round_.no))
-    return {}
+        job.tables.replace("param_rules", param_rules(job.read("pages"), round_.no))
+    return {"param_rules": job.tables.count("param_rules")}
 
 
 def report(job: Job, round_: Round) -> Counts:

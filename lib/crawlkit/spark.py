@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from crawlkit.config import SparkConfig
 from crawlkit.jars import JarsError, archive_file, find_java, jar_folder
@@ -75,12 +77,36 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
     for key, value in {**SETTINGS, **({} if submitted else ONE_MACHINE), **(QUICK if quick else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
         builder = builder.config(key, value)
     try:
+        if not submitted:
+            _start_jvm(builder._options)
         spark = builder.getOrCreate()
     except Exception as e:  # the gateway raises several unrelated types
         raise SessionError(f"Spark did not start: {str(e).splitlines()[0]:.300}; check that Java 17 runs and that spark.* settings are right") from None
     if spark.conf.get("spark.speculation", "false").lower() == "true" or spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
         raise SessionError("spark.speculation is on: a copied fetch task would ask a host twice; set spark.speculation=false")
     return spark
+
+
+# What the JVM and Spark say at every start, whatever the log settings: nothing that a user can act on.
+CHATTER = ("WARNING: Using incubator modules: jdk.incubator.vector", "Setting default log level to ", "To adjust logging level use ")
+
+
+def _start_jvm(options: dict[str, str]) -> None:
+    """Start Spark's JVM as getOrCreate would, with its start-up chatter left out of stderr."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is None:  # pyspark gives no public way to the process's stderr
+        gateway = launch_gateway(SparkConf(False).setAll(list(options.items())), {"stderr": subprocess.PIPE})
+        threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), name="jvm-stderr", daemon=True).start()
+        SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _pass_on(stream: IO[bytes]) -> None:
+    for line in stream:
+        if not line.startswith(tuple(c.encode() for c in CHATTER)):
+            sys.stderr.write(line.decode("utf-8", "replace"))
+            sys.stderr.flush()
 
 
 # A class that each JAR must hold: tells a cut or foreign file from a good one without reading it whole.

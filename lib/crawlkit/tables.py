@@ -332,6 +332,18 @@ quality double | 0 to 1
 round_no int | computed after this round
 """)
 
+_table("param_rules", "Query parameters that a host's pages say do not matter: proposals to be looked at; a rule is in force once it stands in urls.host_params.", "host name", "", "rank", "`crawlkit params`, SQL", """
+host string | host
+name string | parameter, lower case
+canonical_for bigint | addresses whose canonical link is without it
+canonical_against bigint | addresses whose canonical link keeps it
+text_for bigint | texts that stay equal whatever its value
+text_against bigint | addresses whose text changes with it
+examples array<string> | URLs that carry it
+pages bigint | pages of the host that were looked at
+round_no int | computed after this round
+""")
+
 _table("rejects", "What was refused on the way in, and why.", "round_id stage n", "round_id stage", "inject, parse", "SQL", """
 round_id string | round
 stage string | stage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from crawlkit.rules.content_coding import decode_content
 from crawlkit.rules.content_types import media_type
 from crawlkit.rules.page import Page, parse_page
 from crawlkit.rules.scope import Scope, scope_reason
+from crawlkit.rules.shapes import url_shape
 from crawlkit.rules.urls import UrlPolicy, host_of, url_key
 from crawlkit.stages.parse_sitemap import found, read_sitemap
 from crawlkit.tables import TABLES
@@ -63,7 +65,14 @@ def parse_item(row: dict[str, Any], read: Callable[[str, int, int], tuple[list[t
     out["page"] = _page_row(page, len(decoded.body), row, cut)
     _add_links(out, row, [(link.kind, link.url, link.anchor, link.rel, link.refused) for link in page.links.links], cfg, year)
     out["page"]["links"] = len(out["links"])
+    if _many_of_one_shape(out["found"], cfg.parse.same_shape):
+        out["page"]["flags"] = sorted([*out["page"]["flags"], "many_same_shape"])
     return out
+
+
+def _many_of_one_shape(rows: list[dict[str, Any]], limit: int) -> bool:
+    """Whether more than `limit` outlinks have one shape (rules/shapes.py): the mark of pages that a program makes without end."""
+    return len(rows) > limit and max(Counter(url_shape(r["url"]) for r in rows).values()) > limit
 
 
 def _reject(out: dict[str, Any], row: dict[str, Any], reason: Reason, detail: str) -> dict[str, Any]:

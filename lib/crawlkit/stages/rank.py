@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+
+from crawlkit.rules.params import Seen, propose_params
+
+PARAM_PAGES = 20_000  # of one host, the first by key
 
 
 def page_ranks(links: DataFrame, round_no: int) -> DataFrame:
@@ -29,3 +36,29 @@ def host_ranks(links: DataFrame, captures: DataFrame, duplicates: DataFrame, hos
     quality = F.lit(0.5) + F.least(F.lit(0.3), 0.1 * F.log10(1.0 + n)) - 0.3 * F.coalesce("error_share", F.lit(0.0)) - 0.2 * share
     return all_.select("host", n.alias("inlink_hosts"), "pages", F.coalesce("error_share", F.lit(0.0)).alias("error_share"), share.alias("duplicate_share"),
                        F.greatest(F.lit(0.0), F.least(F.lit(1.0), quality)).alias("quality"), F.lit(round_no).alias("round_no"))
+
+
+def param_rules(pages: DataFrame, round_no: int) -> DataFrame:
+    """`param_rules`: what the newest pages of each host with query strings say about their parameters (REQUIREMENTS C3).
+
+    Of a host at most PARAM_PAGES pages are looked at, those with the smallest keys; `pages` says how many.
+    """
+    asking = pages.where("contains(url, '?')").groupBy("host").count().where("count >= 5").select("host")
+    newest = (pages.join(F.broadcast(asking), "host", "left_semi").groupBy("host", "url_key")
+              .agg(F.max_by(F.struct("url", "canonical", "text_sha256"), "round_id").alias("p")))
+    place = F.row_number().over(Window.partitionBy("host").orderBy("url_key"))
+    seen = newest.withColumn("place", place).where(F.col("place") <= PARAM_PAGES).select("host", "p.*")
+
+    def propose(tables: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        host, rows = None, []
+        for batch in tables:
+            for r in batch.to_pylist():
+                host = r["host"]
+                rows.append(Seen(r["url"], r["canonical"], r["text_sha256"]))
+        yield pa.RecordBatch.from_pylist([{"host": host, **p._asdict(), "examples": list(p.examples), "pages": len(rows)} for p in propose_params(rows)], _PARAMS)
+
+    return seen.groupBy("host").applyInArrow(propose, _PARAMS_DDL).withColumn("round_no", F.lit(round_no))
+
+
+_PARAMS_DDL = "host string, name string, canonical_for bigint, canonical_against bigint, text_for bigint, text_against bigint, examples array<string>, pages bigint"
+_PARAMS = pa.schema([("host", pa.string()), ("name", pa.string()), *((n, pa.int64()) for n in ("canonical_for", "canonical_against", "text_for", "text_against")), ("examples", pa.list_(pa.string())), ("pages", pa.int64())])
