@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,8 @@ from crawlkit.rules.domains import host_bucket, registered_domain
 from crawlkit.rules.lifecycle import found_row
 from crawlkit.rules.seeds import parse_seed
 from crawlkit.rules.urls import UrlPolicy, host_of, url_key
+
+_USERINFO = re.compile(r"//[^/?#\s@]*(?:@[^/?#\s@]*)*@")  # a refused line may hold a password: no table keeps it
 
 
 def read_lines(lines: Iterable[str], *, now: float, buckets: int, policy: UrlPolicy, priority_class: int = 1, source: str = "seed", max_url_bytes: int = 2048) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, int]]:
@@ -28,7 +31,7 @@ def read_lines(lines: Iterable[str], *, now: float, buckets: int, policy: UrlPol
                 raise Refused("url_too_long", f"{len(seed.url)} bytes, scope.max_url_bytes is {max_url_bytes}")
         except Refused as e:
             counts["refused"] += 1
-            rejects.append({"stage": "inject", "n": n, "item": line.strip()[:2000], "reason": str(e.reason), "detail": f"line {n}: {e.detail}"})
+            rejects.append({"stage": "inject", "n": n, "item": _USERINFO.sub("//…@", line.strip())[:2000], "reason": str(e.reason), "detail": f"line {n}: {_USERINFO.sub('//…@', e.detail)}"})
             continue
         if seed is None:
             counts["comments"] += 1
