@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from crawlkit.adapters.delta import quote
 from crawlkit.rules import robots
 from crawlkit.rules.domains import registered_domain
 from crawlkit.rules.pacing_audit import Sent, violations
@@ -20,34 +20,37 @@ def audit(job: "Job", round_id: str | None = None) -> dict[str, Any]:
     A request is disallowed if the copy of robots.txt in force when it was sent (the newest fetched before it) forbids it, or
     if there was none that could be read. The rows are brought to the driver: some 10^7 requests at most.
     """
-    where = "started IS NOT NULL" + (f" AND round_id = {quote(round_id)}" if round_id else "")
-    rows = job.read("captures").where(where).selectExpr("url", "host", "kind", "slot", "round_id", "ip", "cast(started AS double) AS started", "cast(ended AS double) AS ended", "delay_ms").collect()
-    copies: dict[str, list[Any]] = {}
-    for c in job.read("robots").selectExpr("origin", "cast(fetched_at AS double) AS at", "status", "body").orderBy("fetched_at").collect():
-        copies.setdefault(c.origin, []).append(c)
+    part = {"round_id": [round_id]} if round_id else None
+    rows = [r for r in job.tables.rows("captures", ["url", "host", "kind", "slot", "round_id", "ip", "started", "ended", "delay_ms"], part) if r["started"] is not None]
+    copies: dict[str, list[dict[str, Any]]] = {}
+    for c in sorted(job.tables.rows("robots", ["origin", "fetched_at", "status", "body"]), key=lambda c: c["fetched_at"]):
+        copies.setdefault(c["origin"], []).append(c)
+    parallel: dict[str, int] = {}  # the most that an operator has ever allowed a host
+    for c in job.tables.rows("commands", ["target", "arguments"], {"verb": ["host_set"]}):
+        parallel[c["target"]] = max(parallel.get(c["target"], 1), json.loads(c["arguments"])["parallel"])
     agent, parsed = job.cfg.agent.name, {}
 
     def allowed(url: str, at: float) -> bool:
         origin = origin_of(url)
-        known = [c for c in copies.get(origin, ()) if c.at <= at]
+        known = [c for c in copies.get(origin, ()) if c["fetched_at"] <= at]
         if not known:
             return False
         copy = known[-1]
-        if copy.status is None or copy.status >= 500 or copy.status == 429:
+        if copy["status"] is None or copy["status"] >= 500 or copy["status"] == 429:
             # the newest attempt could not be read: an older readable copy may still be in force
-            readable = [c for c in known if c.status is not None and c.status < 500 and c.status != 429]
+            readable = [c for c in known if c["status"] is not None and c["status"] < 500 and c["status"] != 429]
             if not readable:
                 return False
             copy = readable[-1]
-        if not 200 <= copy.status < 300:
+        if not 200 <= copy["status"] < 300:
             return True
-        key = (origin, copy.at)
+        key = (origin, copy["fetched_at"])
         if key not in parsed:
-            parsed[key] = robots.parse(bytes(copy.body or b""), job.cfg.robots.max_bytes)
+            parsed[key] = robots.parse(copy["body"] or b"", job.cfg.robots.max_bytes)
         return parsed[key].match(agent, url).allowed
 
-    log = [Sent(r.host, r.started, r.ended, (r.delay_ms or 0) / 1000, registered_domain(r.host), f"{r.round_id} {r.slot} {r.ip}" if r.ip else None,
-                r.kind == "robots" or r.url.endswith("/robots.txt") or allowed(r.url, r.started), 1, r.url) for r in rows]
+    log = [Sent(r["host"], r["started"], r["ended"], (r["delay_ms"] or 0) / 1000, registered_domain(r["host"]), f"{r['round_id']} {r['slot']} {r['ip']}" if r["ip"] else None,
+                r["kind"] == "robots" or r["url"].endswith("/robots.txt") or allowed(r["url"], r["started"]), parallel.get(r["host"], 1), r["url"]) for r in rows]
     found = violations(log, job.cfg.politeness.domain_delay_s, job.cfg.politeness.ip_delay_s)
     by_kind = {k: sum(v.kind == k for v in found) for k in ("disallowed", "host", "domain", "address")}
     return {"requests": len(log), "violations": len(found), **by_kind, "examples": [v._asdict() for v in found[:20]]}

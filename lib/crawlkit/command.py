@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from crawlkit.adapters.orders import read_orders
 from crawlkit.cli import emit, open_job, read_seeds
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError, load_config
+from crawlkit.control.rounds import finish_abandoned
 from crawlkit.crawl import Crawl, CrawlError, Round
 from crawlkit.job import ROUND, Job, make_job
 from crawlkit.progress import FetchWatch, Progress
@@ -73,9 +75,13 @@ def next_round(crawl: Crawl, now: float) -> Round:
     from crawlkit.adapters.flock import LockHeld
 
     crawl.repair()
+    abandoned = read_orders(crawl.objects).abandoned
     for r in crawl.open_rounds():
         try:
             with crawl.driver_lock(r):
+                if r.id in abandoned:
+                    finish_abandoned(crawl, r, wait=True, driving=True)
+                    continue
                 return r
         except LockHeld:
             continue
@@ -186,7 +192,8 @@ def summary(job: Job, rounds: list[str], injected: dict[str, Any], started: floa
     for round_id in rounds:
         for outcome, n in (job.crawl.mark(job.crawl.round(round_id), "commit") or {}).get("outcomes", {}).items():
             total[outcome] = total.get(outcome, 0) + n
-    out |= {"outcomes": total, "report": str((job.crawl.report / "index.html").absolute()), "warc": job.crawl.warc_place, "tables": str(Path(job.crawl.tables_root).absolute())}
+    reported = (job.crawl.mark(job.crawl.round(rounds[-1]), "report") if rounds else None) or {}
+    out |= {"outcomes": total, "alerts": reported.get("alerts", []), "report": str((job.crawl.report / "index.html").absolute()), "warc": job.crawl.warc_place, "tables": str(Path(job.crawl.tables_root).absolute())}
     return out
 
 
@@ -205,5 +212,6 @@ def summary_text(s: dict[str, Any]) -> str:
         lines.append(f"{len(s['rounds'])} round(s) in {s['wall_s']} s: {', '.join(s['rounds'])}")
         width = max((len(k) for k in s["outcomes"]), default=0)
         lines += [f"  {k:<{width}}  {v:>8}" for k, v in sorted(s["outcomes"].items(), key=lambda p: -p[1])]
+        lines += [f"alert: {a['name']} ({a['severity']}): {a['summary']}; {a['metric']} is {a['value']:g}, threshold {a['threshold']:g}" for a in s["alerts"]]
         lines.append(f"known URLs: {s['known_urls']} ({', '.join(f'{k} {v}' for k, v in sorted(s['states'].items()))}); due now: {s['due_now']}; next due: {s['next_due'] or 'none'}")
     return "\n".join([*lines, f"report: {s['report']}", f"WARC:   {s['warc']}", f"tables: {s['tables']}"])

@@ -291,6 +291,33 @@ class Maintain(Section):
     orphan_hours: float = _f(24.0, "WARC files that no capture names are removed after this many hours.", ge=0)
 
 
+class Alerts(Section):
+    """Thresholds of the alert rules (docs/alerts.md)."""
+
+    target_pages_per_s: float = _f(0.0, "Pages a second that the fetch stage is to reach; 0: no target, so no alert about the rate.", ge=0)
+    min_answers: int = _f(50, "Shares and means of a round count from so many answers on.", ge=1)
+    frontier_max: int = _f(100_000_000, "URLs that wait, at most.", ge=0)
+    frontier_min: int = _f(10_000, "URLs that wait, at least.", ge=0)
+    error_share: float = _f(0.05, "Share of failed pages that warns.", ge=0, le=1)
+    error_share_critical: float = _f(0.10, "Share of failed pages that is critical.", ge=0, le=1)
+    throttled_share: float = _f(0.05, "Share of answers 429 or 503 that pages.", ge=0, le=1)
+    dns_hit_share: float = _f(0.90, "Look-ups answered from the cache, at least.", ge=0, le=1)
+    duplicate_share: float = _f(0.30, "Share of stored pages that are copies of others, at most.", ge=0, le=1)
+    latency_ms: float = _f(3000.0, "Mean time of an answer, at most.", gt=0)
+    render_queue: int = _f(10_000, "Pages that wait to be rendered, at most.", ge=0)
+    growth_bytes_per_day: float = _f(4e12, "WARC bytes of a day, at most.", gt=0)
+    workers: int = _f(1, "Fetch tasks that took part in a round, at least.", ge=0)
+    filter_drift: float = _f(0.01, "Share of keys in which the seen filter and the table differ, at most.", ge=0, le=1)
+
+
+class ControlApi(Section):
+    """The control API (docs/api.md)."""
+
+    token: str = _f("env:CRAWLKIT_TOKEN", "Bearer token: env:NAME or file:PATH; at least 16 characters. Without one the API does not start.", pattern=r"^(env|file):.+$")
+    host: str = _f("127.0.0.1", "Address to listen on. Anything but loopback needs a proxy with TLS before it.")
+    port: int = _f(8471, "Port to listen on; 0 picks one.", ge=0, le=65535)
+
+
 class SparkConfig(Section):
     master: str = _f("local[2,4]", "Spark master; local[N,F]: plain local[N] never retries a task.")
     driver_memory: str = _f("2g", "Heap of the driver.", pattern=r"^[0-9]+[mg]$")
@@ -338,6 +365,8 @@ class Config(Section):
     dedup: Dedup = Dedup()
     schedule: Schedule = Schedule()
     maintain: Maintain = Maintain()
+    alerts: Alerts = Alerts()
+    control: ControlApi = ControlApi()
     spark: SparkConfig = SparkConfig()
     storage: Storage = Storage()
     s3: S3 = S3()

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.delta import Part, TableError, Tables, in_list, quote
 from crawlkit.adapters.delta_files import arrow_table
+from crawlkit.adapters.orders import read_orders
 from crawlkit.adapters.parts import part_keys, read_part
 from crawlkit.config import Config
+from crawlkit.control.rounds import heed, take_commands
 from crawlkit.crawl import Crawl, CrawlError, Round
 from crawlkit.rules.urls import UrlPolicy
 from crawlkit.spark import build_session
@@ -84,6 +86,8 @@ class Job:
             return done | {"repeated": True}
         if round_.state != "open" and stage not in ("report", "rank"):
             raise CrawlError(f"round {round_.id} is {round_.state}: its stages cannot be run again")
+        if round_.state == "open":
+            heed(self.crawl, round_)
         started, cpu = time.time(), tree_cpu_s()
         self.say({"event": "stage", "stage": stage, "round_id": round_.id})
         counts = STAGES[stage](self, round_, **options)
@@ -172,7 +176,8 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
             planned = job.of_round("fetchlist", round_)
             return _planned_counts(round_, planned)
         summary = job.tables.rows("buckets", ["host_bucket", *(f"next_due_{c}" for c in range(4))])
-        injected = (job.crawl.mark(round_, "inject") or {}).get("buckets", [])
+        commanded, urgent = take_commands(job, round_)
+        injected = {*(job.crawl.mark(round_, "inject") or {}).get("buckets", []), *commanded}
         known = {r["host_bucket"]: r for r in summary}
         for b in injected:
             row = known.setdefault(b, {"host_bucket": b, **{f"next_due_{c}": None for c in range(4)}})
@@ -185,6 +190,8 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
         log = live_log(job.read("crawldb_log").where(in_list("host_bucket", buckets)), job.read("buckets"))
         rows = reduce_rows(job.read("crawldb", mine), log)
         hostdb = job.read("hostdb", mine)
+        orders = read_orders(job.crawl.objects)
+        rows = g.marked(rows, urgent, orders.hosts, orders.domains)
         due = g.select_due(rows, hostdb, job.read("host_ranks"), cfg, round_.now, clock_now, round_.seed).persist()
         try:
             stats = due.groupBy("domain").agg(F.count("*").alias("n"), F.sum(F.greatest(F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s))).alias("cost_s")).collect()

@@ -1,4 +1,5 @@
-"""The report of a crawl: tables rounds, stages and metrics; report/index.html with SVG plots; report/report.json, its twin.
+"""The report of a crawl: tables rounds, stages and metrics; report/index.html with SVG plots; report/report.json, its twin;
+report/metrics.prom for Prometheus' textfile collector; the alert rules evaluated.
 
 Every plot is made of one SQL query over the tables, which stands below it.
 """
@@ -8,11 +9,15 @@ from __future__ import annotations
 import datetime
 import html
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.delta import quote
+from crawlkit.audit import audit
 from crawlkit.crawl import Round
+from crawlkit.metrics import live_values, prometheus_text
 from crawlkit.plots import bars, columns, css, lines
+from crawlkit.rules.alerts import evaluate, load_rules, round_values
 
 if TYPE_CHECKING:
     from crawlkit.job import Counts, Job
@@ -34,6 +39,13 @@ QUERIES: dict[str, tuple[str, str, str]] = {
     "refusals": ("Refused, failed and deferred by reason", "bars", "SELECT label, sum(n) AS value FROM (SELECT concat(outcome, ': ', reason) AS label, 1 AS n FROM captures WHERE is_outcome AND reason IS NOT NULL UNION ALL SELECT concat(stage, ': ', reason), 1 FROM rejects) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 20"),
     "links_refused": ("Links that did not enter the frontier", "bars", "SELECT refused AS label, count(*) AS value FROM links WHERE refused IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 15"),
 }
+# what the alert rules look at; `round_values` (rules/alerts.py) makes shares of it
+FIGURES = f"""SELECT c.*, d.copies, f.frontier, f.stored, g.bytes_last_day FROM (SELECT count_if({PAGES} AND outcome IN ('fetched', 'not_modified')) AS pages,
+ count_if({PAGES} AND outcome IN ('failed', 'http_error')) AS failed, count_if(status IS NOT NULL) AS answers, count_if(status IN (429, 503)) AS throttled,
+ coalesce(avg(CASE WHEN status IS NOT NULL THEN unix_millis(ended) - unix_millis(started) END), 0) AS latency_ms FROM captures WHERE round_id = {{round}}) c
+ CROSS JOIN (SELECT count_if(method <> 'canonical') AS copies FROM duplicates) d
+ CROSS JOIN (SELECT count_if(state IN ('queued', 'retrying')) AS frontier, count(capture_id) AS stored FROM crawldb) f
+ CROSS JOIN (SELECT coalesce(sum(warc_record_length), 0) AS bytes_last_day FROM captures WHERE started > (SELECT max(started) - INTERVAL 1 DAY FROM captures)) g"""
 VIEWS = ("captures", "crawldb", "duplicates", "rejects", "links")
 
 
@@ -45,16 +57,30 @@ def write_report(job: "Job", round_: Round) -> "Counts":
     for name, (_, _, sql) in QUERIES.items():
         data[name] = [r.asDict() for r in job.spark.sql(sql.replace("{round}", quote(round_.id))).collect()]
     rounds, stages = _history(job, round_)
-    metrics = _metrics(data, stages, round_)
+    metrics = _metrics(data, stages, round_) + _round_metrics(job, round_)
+    alerts = evaluate(load_rules(), {m["name"]: m["value"] for m in metrics if m["labels"] == "{}"}, job.cfg.alerts)
+    firing = [a._asdict() for a in alerts if a.state == "firing"]
     with job.crawl.lock:
         job.tables.replace("rounds", rounds)
         job.tables.replace("stages", stages)
         job.tables.replace("metrics", metrics, {"round_id": [round_.id]})
     job.crawl.report.mkdir(parents=True, exist_ok=True)
-    twin = {"crawl": job.cfg.crawl.id, "round_id": round_.id, "nominal_time": _iso(round_.now), **data, "stages": [s for s in stages if s["round_id"] == round_.id]}
+    twin = {"crawl": job.cfg.crawl.id, "round_id": round_.id, "nominal_time": _iso(round_.now), **data, "alerts": [a._asdict() for a in alerts], "stages": [s for s in stages if s["round_id"] == round_.id]}
     _put(job, "report.json", json.dumps(twin, indent=1, default=str))
     _put(job, "index.html", render(twin, {n: (t, p, s.replace("{round}", quote(round_.id))) for n, (t, p, s) in QUERIES.items()}))
-    return {"metrics": len(metrics)}
+    _put(job, "metrics.prom", prometheus_text(job.cfg.crawl.id, metrics, alerts, round_.id))
+    return {"metrics": len(metrics), "alerts": firing}
+
+
+def _round_metrics(job: "Job", round_: Round) -> list[dict[str, Any]]:
+    """What the fetch stage counted, and the figures of the alert rules."""
+    fetched = job.crawl.mark(round_, "fetch") or {}
+    figures = job.spark.sql(FIGURES.replace("{round}", quote(round_.id))).first().asDict()
+    wall_s = fetched["ended"] - fetched["started"] if "ended" in fetched else None
+    values = round_values(figures, fetched, wall_s, job.cfg.alerts.min_answers) | live_values(job.crawl, time.time())
+    values["round_robots_violations"] = audit(job, round_.id)["disallowed"]
+    values |= {f"fetch_{k}": v for k, v in fetched.items() if isinstance(v, int | float) and k not in ("started", "ended", "cpu_s")}
+    return [{"round_id": round_.id, "name": n, "labels": "{}", "value": float(v)} for n, v in values.items()]
 
 
 def _put(job: "Job", name: str, text: str) -> None:
@@ -106,9 +132,15 @@ def render(twin: dict[str, Any], queries: dict[str, tuple[str, str, str]]) -> st
         picture = "<p class=none>none</p>" if not rows else {"bars": bars, "columns": columns, "lines": lines}[plot](rows, title)
         out.append(f"<section><h2>{html.escape(title)}</h2>{picture}<details><summary>SQL</summary><pre>{html.escape(sql)}</pre></details></section>")
     stage_rows = "".join(f"<tr><td>{s['stage']}<td>{s['wall_s']:.1f}<td>{s['cpu_s']:.1f}<td>{'' if s['rows_in'] is None else s['rows_in']}<td>{'' if s['rows_out'] is None else s['rows_out']}<td>{s['rejected']}" for s in twin["stages"])
+    alerts = "".join(f"<tr><td>{a['name']}<td>{a['severity']}<td>{a['state']}<td>{_short(a['value'])}<td>{a['fires']} {_short(a['threshold'])}<td>{html.escape(a['summary'])}" for a in twin["alerts"])
+    out.append(f"<section><h2>Alerts</h2><table><tr><th>rule<th>severity<th>state<th>value<th>fires<th>means</tr>{alerts}</table></section>")
     out.append(f"<section><h2>Stages of this round</h2><table><tr><th>stage<th>wall s<th>CPU s<th>rows in<th>out<th>rejected</tr>{stage_rows}</table></section></main></html>")
     return "\n".join(out)
 
 
 def _number(v: Any) -> str:
     return f"{v:,}".replace(",", "\u202f") if isinstance(v, int) else html.escape(str(v))
+
+
+def _short(v: float | None) -> str:
+    return "" if v is None else f"{v:g}"

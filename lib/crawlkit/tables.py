@@ -387,11 +387,11 @@ labels string | labels (JSON)
 value double | value
 """)
 
-_table("commands", "Operator actions, in order.", "command_id", "", "control", "inject", """
-command_id string | id
+_table("commands", "Operator actions, in the order in which they were given; appended under a lock of their own, so that an operator never waits for a stage.", "command_id", "", "control", "generate (what it brings into the frontier), report, SQL", """
+command_id string | id; the same id is done once
 at timestamp | time
-verb string | recrawl, block, unblock, host_set ...
-target string | URL or host
+verb string | seeds, recrawl, hint, boost, block, unblock, host_set, complain, pause, resume or abandon
+target string | URL, host, domain or round; of several URLs the first
 arguments string | JSON
 actor string | who
 """)

@@ -22,7 +22,8 @@ from crawlkit.adapters.fetcher import Engine, request_headers
 from crawlkit.adapters.flock import FileLock, LockHeld
 from crawlkit.adapters.lease import Lease, LeaseHeld, LeaseLost
 from crawlkit.adapters.objects import LocalObjects
-from crawlkit.adapters.slot_io import STOP_KEY, claim_attempt, read_stop_list
+from crawlkit.adapters.orders import ORDERS_KEY, read_orders
+from crawlkit.adapters.slot_io import claim_attempt
 from crawlkit.config import Agent, Config, Fetch
 from crawlkit.config import Lease as LeaseConfig
 from crawlkit.config import Robots as RobotsConfig
@@ -358,9 +359,9 @@ def damaged_part(folder: Path) -> None:
 
 def stop_list_unreadable(folder: Path) -> None:
     objects = LocalObjects(folder)
-    objects.put(STOP_KEY, b"[broken")
+    objects.put(ORDERS_KEY, b"[broken")
     with pytest.raises(ValueError):
-        read_stop_list(objects)
+        read_orders(objects)
 
 
 def credentials_of_requests(folder: Path) -> None:

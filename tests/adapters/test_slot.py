@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io as stdio
 import json
+import threading
 import time
 from pathlib import Path
 
@@ -265,6 +266,57 @@ def test_the_stop_list_is_heeded_before_the_next_request(tmp_path):
     assert 4 <= len(web.asked("a.test")) <= 8
     assert told(io)["http://a.test/19"] == ("deferred", "stop_list")
     assert told(io)["http://b.test/"] == told(io)["http://www.c.test/"] == ("deferred", "stop_list")
+
+
+def test_an_operator_sets_the_pace_of_a_running_slot(tmp_path):
+    io = slot_io(tmp_path, stop_list_s=0.1)
+
+    def third(_):
+        io.objects.put("control/stop.json", json.dumps({"policies": {"a.test": {"delay_s": 0.6, "parallel": 1, "quota_max": 6}}}).encode())
+        return page("x")
+
+    with SlotWeb({"a.test": {f"/{i}": page("x") for i in range(8)} | {"/2": third}}) as web:
+        run_slot(plan([f"http://a.test/{i}" for i in range(8)]), web.config(politeness={"delay_s": 0.15}), io)
+    starts = [x.start for x in sorted(web.log, key=lambda x: x.start)]
+    gaps = [b - a for a, b in zip(starts, starts[1:])]
+    assert len(starts) == 7  # robots.txt and the quota's 6 pages
+    assert max(gaps[:3]) < 0.5
+    assert min(gaps[-2:]) >= 0.6
+    assert last_states(io)["a.test"].operator_delay_s == 0.6
+    assert told(io)["http://a.test/7"] == ("deferred", "host_day_quota")
+
+
+def test_a_paused_round_sends_nothing_until_it_is_resumed(tmp_path):
+    io = slot_io(tmp_path, stop_list_s=0.05)
+    paused_at = []
+
+    def second(_):
+        io.objects.put("control/stop.json", json.dumps({"paused": ["r1"]}).encode())
+        paused_at.append(time.monotonic())
+        threading.Timer(1.2, io.objects.put, ("control/stop.json", b"{}")).start()
+        return page("x")
+
+    with SlotWeb({"a.test": {f"/{i}": page("x") for i in range(5)} | {"/1": second}}) as web:
+        run_slot(plan([f"http://a.test/{i}" for i in range(5)]), web.config(), io)
+    later = [x.start - paused_at[0] for x in web.log if x.start > paused_at[0]]
+    assert len(later) == 3
+    assert min(later) >= 1.2
+    assert set(told(io).values()) == {("fetched", None)}
+
+
+def test_an_abandoned_round_gives_its_urls_back(tmp_path):
+    io = slot_io(tmp_path, stop_list_s=0.05)
+
+    def second(_):
+        io.objects.put("control/stop.json", json.dumps({"abandoned": ["r1"]}).encode())
+        return page("x")
+
+    began = time.monotonic()
+    with SlotWeb({"a.test": {f"/{i}": page("x") for i in range(30)} | {"/1": second}}) as web:
+        run_slot(plan([f"http://a.test/{i}" for i in range(30)]), web.config(), io)
+    assert time.monotonic() - began < 5
+    assert len(web.log) <= 5
+    assert told(io)["http://a.test/29"] == ("deferred", "round_time")
 
 
 def test_progress_is_shown(tmp_path):

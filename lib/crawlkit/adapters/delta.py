@@ -128,12 +128,18 @@ class Tables:
             raise TableError(f"table {name}: rows of {stray[0].partition_values} were given for {dict(part or {})}; nothing was committed")
         self._commit(t, adds, part)
 
-    def _commit(self, t: Table, adds: "list[AddAction]", part: Part | None) -> None:
+    def append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows (times as Unix s) to an unpartitioned table; another writer's rows stay."""
+        t = TABLES[name]
+        files = [r for b in write_files(t, Path(self.path(name)), arrow_table(t, rows).to_batches(), {}) for r in b.to_pylist()]
+        self._commit(t, [add_action(r) for r in files], {}, keep=True)
+
+    def _commit(self, t: Table, adds: "list[AddAction]", part: Part | None, keep: bool = False) -> None:
         from deltalake import CommitProperties
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import RemoveAction, create_table_with_add_actions
 
-        done = CommitProperties(max_commit_retries=0)  # two writers at once are a breach of W: the second fails
+        done = CommitProperties(max_commit_retries=5 if keep else 0)  # two writers at once are a breach of W: the second fails; an addition meets at most a compaction
         if not self.exists(t.name):
             self.guard()
             settings = {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": ",".join(t.stats)}
@@ -141,7 +147,7 @@ class Tables:
             return
         log = self._log(t.name)
         now_ms = round(time.time() * 1000)
-        gone = [RemoveAction(path, True, now_ms, size, None) for path, size, _ in self._files(log, part)]
+        gone = [] if keep else [RemoveAction(path, True, now_ms, size, None) for path, size, _ in self._files(log, part)]
         if adds or gone:
             self.guard()
             try:

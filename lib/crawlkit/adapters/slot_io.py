@@ -15,14 +15,12 @@ from crawlkit.adapters.exchange import Budget
 from crawlkit.adapters.fetcher import Engine
 from crawlkit.adapters.guard import Resolves
 from crawlkit.adapters.lease import monotonic
-from crawlkit.adapters.objects import ObjectMissing, Objects
+from crawlkit.adapters.objects import Objects
 from crawlkit.adapters.parts import read_slot, slot_prefix
 from crawlkit.adapters.slot_record import Stored
 from crawlkit.config import Fetch
 from crawlkit.records import Answer, Capture, FetchRequest, RobotsCopy
 from crawlkit.rules.politeness import HostState
-
-STOP_KEY = "control/stop.json"
 
 
 class Fetches(Protocol):
@@ -98,20 +96,6 @@ def claim_attempt(objects: Objects, round_id: str, slot: int, holder: str) -> in
     while not objects.put_if_absent(f"{prefix}{attempt:03d}/begun.json", json.dumps({"holder": holder}).encode()):
         attempt += 1
     return attempt
-
-
-def read_stop_list(objects: Objects) -> tuple[frozenset[str], frozenset[str]]:
-    """(hosts, domains) of `control/stop.json`: no further request to them; empty if there is none.
-
-    Raises ValueError if it cannot be read: the caller must not take that for "nothing is stopped".
-    """
-    try:
-        row = json.loads(objects.get(STOP_KEY)[0])
-        return frozenset(map(str, row.get("hosts", ()))), frozenset(map(str, row.get("domains", ())))
-    except ObjectMissing:
-        return frozenset(), frozenset()
-    except (TypeError, AttributeError) as e:
-        raise ValueError(f"{STOP_KEY}: {e}") from None
 
 
 def put_progress(objects: Objects, round_id: str, slot: int, row: dict[str, object]) -> None:

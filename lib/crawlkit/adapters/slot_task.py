@@ -20,7 +20,8 @@ from crawlkit.adapters.dns import Resolver
 from crawlkit.adapters.guard import Guard, parse_place
 from crawlkit.adapters.lease import Lease, LeaseLost
 from crawlkit.adapters.objects import StoreUnavailable
-from crawlkit.adapters.slot_io import Earlier, SlotClock, SlotIO, put_progress, read_stop_list
+from crawlkit.adapters.orders import Orders, read_orders
+from crawlkit.adapters.slot_io import Earlier, SlotClock, SlotIO, put_progress
 from crawlkit.adapters.slot_ledger import Ledger
 from crawlkit.adapters.slot_robots import Origin, Origins, PageJob, RobotsJob, copy_of, no_robots
 from crawlkit.adapters.slot_send import Sender
@@ -58,6 +59,7 @@ class SlotTask:
         self._open = self._resolving = 0
         self._sends: set[asyncio.Task[None]] = set()
         self._may_go_on = True
+        self._orders: Orders | None = None
 
     async def run(self) -> None:
         """Raises what run_slot says."""
@@ -69,9 +71,9 @@ class SlotTask:
         self._watch_lease()
         try:
             async with asyncio.TaskGroup() as self._tasks:
-                await self._heed_stop_list()
+                await self._heed_orders()
                 self._tasks.create_task(self._every(self._io.progress_s, self._tick))
-                self._tasks.create_task(self._every(self._io.stop_list_s, self._heed_stop_list))
+                self._tasks.create_task(self._every(self._io.stop_list_s, self._heed_orders))
                 await self._dispatch()
                 self._over.set()
             if self._ledger.left:
@@ -133,6 +135,7 @@ class SlotTask:
         if host not in self._pacer and self._pacer.owns_domain(domain):
             self._pacer.add_host(domain, HostState(host))
             self._domains[host] = domain
+            self._obey(host)
         return host in self._pacer
 
     def _heed_crawl_delay(self, host: str) -> None:
@@ -151,7 +154,7 @@ class SlotTask:
             if self._clock() >= self._deadline or (self._stop is not None and self._stop.is_set()):
                 for host in self._pacer.hosts():
                     self._give_up(host, Reason.ROUND_TIME)
-            may_send = self._lease.may_send(self._cfg.fetch.timeout_s)
+            may_send = self._lease.may_send(self._cfg.fetch.timeout_s) and self._round_id not in self._orders.paused
             if not self._may_go_on or self._lease.lost:
                 raise LeaseLost(f"slot {self._slot} of round {self._round_id}: its lease is lost, the rest is the next attempt's")
             steps = 0
@@ -312,17 +315,31 @@ class SlotTask:
         except OSError as e:
             log.warning("progress of slot %d not shown: %s", self._slot, e)
 
-    async def _heed_stop_list(self) -> None:
-        """Bar what operators have stopped since. Raises ValueError for a list that cannot be read: nothing is sent against it."""
+    async def _heed_orders(self) -> None:
+        """Do what operators have ordered since. Raises ValueError for orders that cannot be read: nothing is sent against them."""
         try:
-            hosts, domains = await asyncio.to_thread(read_stop_list, self._io.objects)
-        except StoreUnavailable as e:  # what is barred stays so; the lease bounds how long this may last
-            log.warning("stop list not read: %s", e)
+            self._orders = await asyncio.to_thread(read_orders, self._io.objects)
+        except StoreUnavailable as e:
+            if self._orders is None:
+                raise
+            log.warning("stop list not read: %s", e)  # what is barred stays so; the lease bounds how long this may last
             return
-        for host in self._pacer.hosts() if hosts or domains else ():
-            if host in hosts or self._domains[host] in domains:
-                self._pacer.bar(host, Reason.STOP_LIST)
+        if self._round_id in self._orders.abandoned:
+            self._deadline = min(self._deadline, self._clock())
+        for host in self._pacer.hosts():
+            self._obey(host)
         self._wake.set()
+
+    def _obey(self, host: str) -> None:
+        """What is ordered for one host: nothing more, or another pace."""
+        if self._orders.stopped(host, self._domains[host]) is not None:
+            self._pacer.bar(host, Reason.STOP_LIST)
+        if (policy := self._orders.policies.get(host)) is not None:
+            state = self._pacer.state(host)
+            told = dataclasses.replace(state, operator_delay_s=policy["delay_s"], parallel=policy["parallel"], quota_max=policy["quota_max"])
+            if told != state:
+                self._pacer.set_state(host, told)
+                self._sender.touched.add(host)
 
 
 def _state_of(item: FetchItem) -> HostState:

@@ -31,6 +31,18 @@ def choose_buckets(rows: Iterable[Mapping[str, Any]], now: float, limit: int, ta
     return sorted(b for *_, b in sorted(due)[:limit])
 
 
+def marked(rows: DataFrame, urgent: Iterable[bytes], hosts: Iterable[str], domains: Iterable[str]) -> DataFrame:
+    """Rows of hosts and domains that are not stopped, with `urgent`: an operator wants it fetched in this round."""
+    spark = rows.sparkSession
+    for column, names in (("host", list(hosts)), ("domain", list(domains))):
+        if names:
+            rows = rows.join(F.broadcast(spark.createDataFrame([(n,) for n in names], f"{column} string")), column, "left_anti")
+    keys = [(bytearray(k),) for k in dict.fromkeys(urgent)]
+    if not keys:
+        return rows.withColumn("urgent", F.lit(False))
+    return rows.join(F.broadcast(spark.createDataFrame(keys, "url_key binary").withColumn("asked", F.lit(True))), "url_key", "left").withColumn("urgent", F.coalesce("asked", F.lit(False))).drop("asked")
+
+
 def select_due(rows: DataFrame, hostdb: DataFrame, host_ranks: DataFrame, cfg: Config, now: float, clock_now: float, seed: int) -> DataFrame:
     """crawldb rows of a round with score and explore: due, allowed, capped for each host, within the round's budget.
 
@@ -48,7 +60,7 @@ def select_due(rows: DataFrame, hostdb: DataFrame, host_ranks: DataFrame, cfg: C
     # a host is not planned more URLs than its delay lets through in the round
     delay_s = F.greatest(F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s))
     fits = F.when(delay_s > 0, F.floor(budget_s / delay_s) + 1).otherwise(cfg.round.urls_per_host)
-    first = Window.partitionBy("host").orderBy("priority_class", F.desc("score"), "depth", "url_key")
+    first = Window.partitionBy("host").orderBy(F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key")
     capped = scored.withColumn("host_pos", F.row_number().over(first)).where(F.col("host_pos") <= F.least(F.lit(cfg.round.urls_per_host), fits))
     return _within_budget(capped, cfg.round.max_urls, cfg.frontier.explore, seed)
 
@@ -56,7 +68,7 @@ def select_due(rows: DataFrame, hostdb: DataFrame, host_ranks: DataFrame, cfg: C
 def _within_budget(rows: DataFrame, max_urls: int, explore: float, seed: int) -> DataFrame:
     """The best by class and score, and a share by chance (of the seed) among the rest."""
     best = int(max_urls * (1 - explore))
-    by_score = Window.orderBy("priority_class", F.desc("score"), "depth", "url_key")
+    by_score = Window.orderBy(F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key")
     by_chance = Window.orderBy(F.when(F.col("pos") <= best, 0).otherwise(1), F.xxhash64(F.lit(seed), "url_key"))
     rows = rows.withColumn("pos", F.row_number().over(by_score))
     over = rows.withColumn("chance", F.row_number().over(by_chance)).where(F.col("chance") <= max_urls)

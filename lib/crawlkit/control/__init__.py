@@ -1,0 +1,1 @@
+"""Steering a crawl: the operator's commands, rounds paused and given up, the control API."""

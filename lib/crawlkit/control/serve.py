@@ -1,0 +1,47 @@
+"""`crawlkit serve`: the control API on a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from crawlkit.adapters.secret import secret
+from crawlkit.config import Config, ConfigError
+from crawlkit.crawl import Crawl
+
+MIN_TOKEN_CHARS = 16
+
+
+def token_of(cfg: Config) -> str:
+    """The API's token. Raises ConfigError: none is set, or it is too short to be one."""
+    token = secret(cfg.control.token)
+    if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(f"the token of {cfg.control.token.partition(':')[0]} (control.token) must have at least {MIN_TOKEN_CHARS} printable ASCII characters without spaces")
+    return token
+
+
+def run(data: Path, cfg: Config, host: str | None, port: int | None, say: Callable[[str], None]) -> None:
+    """Serve until interrupted. Raises ConfigError, CrawlError, OSError (the port is taken)."""
+    import uvicorn
+
+    from crawlkit.control.app import make_app
+
+    token = token_of(cfg)
+    Crawl(data, cfg).check()
+    host, port = host or cfg.control.host, cfg.control.port if port is None else port
+    with contextlib.closing(socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)) as listening:
+        if not _is_loopback(host):
+            say(f"warning: {host} is not loopback: the token crosses the network in the clear unless a proxy with TLS stands before it")
+        say(f"control API and status page: http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}/")
+        with contextlib.suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(make_app(data, cfg, token), log_level="warning", access_log=False, server_header=False)).run(sockets=[listening])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

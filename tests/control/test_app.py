@@ -1,0 +1,170 @@
+"""The control API: its paths and field names, its token, its effects on a crawl's folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from crawlkit.adapters.orders import read_orders
+from crawlkit.config import Config, ConfigError
+from crawlkit.control.app import MAX_BODY_BYTES, OPEN_PATHS, make_app
+from crawlkit.control.commands import pending, plain_tables
+from crawlkit.control.serve import token_of
+from tests.control.smallcrawl import NOW, fill, make_crawl
+
+TOKEN = "0123456789abcdef-token"
+
+
+@pytest.fixture
+def crawl(tmp_path):
+    crawl = make_crawl(tmp_path)
+    fill(crawl)
+    return crawl
+
+
+@pytest.fixture
+def client(crawl):
+    return TestClient(make_app(crawl.data, crawl.cfg, TOKEN), headers={"Authorization": f"Bearer {TOKEN}"})
+
+
+def digest(folder: Path) -> str:
+    """Of every file's name and content below a folder."""
+    return hashlib.sha256(b"".join(str(p.relative_to(folder)).encode() + p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and not p.name.endswith(".lock"))).hexdigest()
+
+
+def operations(client: TestClient) -> list[tuple[str, str]]:
+    paths = client.get("/openapi.json").json()["paths"]
+    return [(method, path) for path, item in paths.items() for method in item if path not in OPEN_PATHS]
+
+
+def test_without_the_token_nothing_is_read_or_written(crawl, client):
+    before = digest(crawl.data)
+    seen = operations(client)
+    assert len(seen) >= 20
+    bodies = {"urls": ["http://a.test/"]}, {"host": "a.test"}
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}, {"Authorization": f"Bearer {TOKEN} "}, {"Authorization": f"Bearer {TOKEN}\xe9".encode("latin-1")}):
+        other = TestClient(client.app, headers=headers)
+        for method, path in seen:
+            filled = path.replace("{round_id}", "r000001").replace("{verb}", "abandon").replace("{host}", "a.test")
+            for body in bodies:
+                answer = other.request(method, filled + "?url=http://a.test/", json=body)
+                assert answer.status_code == 401, (method, path, headers)
+                assert set(answer.json()) == {"detail"}
+                assert answer.headers["www-authenticate"] == "Bearer"
+    assert digest(crawl.data) == before
+
+
+def test_the_open_paths_tell_nothing(crawl, client):
+    other = TestClient(client.app)
+    assert other.get("/v1/healthz").json() == other.get("/healthz").json() == {"ok": True}
+    page = other.get("/")
+    assert page.status_code == 200
+    assert "a.test" not in page.text and "src=" not in page.text and "href=" not in page.text
+    assert other.get("/openapi.json").json()["openapi"].startswith("3.")
+
+
+def test_bodies_are_bounded(client):
+    assert client.post("/v1/seeds", content=b"x" * 10, headers={"Content-Length": str(MAX_BODY_BYTES + 1)}).status_code == 413
+    assert client.post("/v1/seeds", content=iter([b"{}"])).status_code == 411
+
+
+def test_seeds_hints_and_recrawls_wait_for_the_next_round(crawl, client):
+    told = client.post("/v1/seeds", json={"urls": ["http://a.test/", "http://new.test/", "javascript:1"], "priority": "high"}).json()
+    assert (told["added"], told["duplicates"], told["queued"], len(told["refused"])) == (1, 1, 2, 1)
+    assert client.post("/v1/recrawl", json={"urls": ["http://a.test/dead"]}).json()["queued"] == 1
+    assert client.post("/v1/hints", json={"urls": ["http://a.test/"]}).status_code == 200
+    assert client.post("/v1/boost", json={"urls": ["http://a.test/"], "boost": 5}).status_code == 200
+    assert [c["verb"] for c in pending(crawl)] == ["seeds", "recrawl", "hint", "boost"]
+    assert client.get("/v1/commands").json()["items"][0]["verb"] == "boost"
+    assert client.get("/v1/commands?limit=2").json()["next_offset"] == 2
+    assert client.get("/v1/commands?limit=2&offset=2").json()["next_offset"] is None
+
+
+def test_the_published_aliases(crawl, client):
+    assert client.post("/api/v1/crawler/seeds", json={"urls": ["http://a.test/", "http://b.test/"], "priority": 1}).json() == {"added": 1, "duplicates": 1}
+    assert client.post("/seeds", json={"urls": ["http://c.test/"]}).json() == {"queued": 1}
+    assert set(client.get("/api/v1/crawler/status").json()) == {"queueDepth", "crawlRate", "domainsActive", "errorsLastHour", "pagesThisMonth"}
+    assert set(client.get("/status").json()) == {"pages_per_sec", "queue_depth", "error_rate_percent"}
+    assert client.post("/api/v1/crawler/blacklist", json={"domain": "bad.example", "reason": "spam"}).status_code == 200
+    assert client.post("/api/v1/crawler/recrawl", json={"urls": ["http://a.test/"], "priority": "critical"}).json()["queued"] == 1
+    assert client.post("/hosts/a.test/policy", json={"crawl_delay_ms": 2500, "max_concurrent": 2}).json() == {"applied": True}
+    orders = read_orders(crawl.objects)
+    assert orders.domains == {"bad.example": "spam"}
+    assert orders.policies["a.test"] == {"delay_s": 2.5, "parallel": 2, "quota_max": None}
+    assert client.get("/v1/hosts/A.test/policy").json() == {"host": "a.test", "delay_s": 2.5, "parallel": 2, "quota_max": None, "stopped": None, "delay_ms_in_force": 2000, "next_allowed_at": None}
+
+
+def test_blocks_complaints_and_their_end(crawl, client):
+    assert client.post("/v1/blacklist", json={"domain": "www.a.example"}).json()["arguments"]["kind"] == "host"  # one host's name
+    assert client.post("/v1/complaints", json={"host": "b.test", "reason": "stop it"}).status_code == 200
+    assert set(read_orders(crawl.objects).hosts) == {"www.a.example", "b.test"}
+    assert [a["name"] for a in client.get("/v1/alerts").json()["alerts"] if a["state"] == "firing"] == ["complaint"]
+    client.post("/v1/unblock", json={"host": "b.test"})
+    assert set(read_orders(crawl.objects).hosts) == {"www.a.example"}
+    assert client.put("/v1/hosts/c.test/policy", json={"quota_max": 0}).json()["arguments"]["quota_max"] == 0
+
+
+def test_rounds_are_paused_resumed_and_abandoned(crawl, client):
+    round_ = crawl.open_round(NOW)
+    assert client.post(f"/v1/rounds/{round_.id}/pause").status_code == 200
+    assert client.get("/v1/rounds").json()["items"][0]["state"] == client.get("/v1/status").json()["rounds"][0]["state"] == "paused"
+    assert client.post(f"/v1/rounds/{round_.id}/resume").status_code == 200
+    assert client.post(f"/v1/rounds/{round_.id}/abandon").json()["state"] == "abandoned"
+    assert client.post(f"/v1/rounds/{round_.id}/pause").status_code == 400
+    assert client.post("/v1/rounds/nope/pause").status_code == 409
+    assert client.post(f"/v1/rounds/{round_.id}/dance").status_code == 422
+    assert client.get("/v1/rounds?limit=1").json()["next_offset"] == 1
+
+
+def test_a_dry_run_and_a_repeated_command(crawl, client):
+    before = digest(crawl.data)
+    assert client.post("/v1/blacklist?dry_run=true", json={"host": "a.test"}).json()["dry_run"] is True
+    assert client.post("/hosts/a.test/policy?dry_run=true", json={"crawl_delay_ms": 1}).json() == {"applied": False}
+    assert digest(crawl.data) == before
+    keyed = {"Idempotency-Key": "k1"}
+    assert [client.post("/v1/blacklist", json={"host": "a.test"}, headers=keyed).json()["repeated"] for _ in range(2)] == [False, True]
+    assert client.post("/v1/blacklist", json={"host": "b.test"}, headers=keyed).status_code == 400
+    assert len(plain_tables(crawl).rows("commands", ["command_id"])) == 1
+
+
+def test_looking(client):
+    s = client.get("/v1/status").json()
+    assert (s["known_urls"], s["states"]) == (3, {"fetched": 1, "robots_skipped": 1, "dead": 1})
+    assert client.get("/v1/explain", params={"url": "http://a.test/private/x"}).json()["robots"]["line_no"] == 2
+    assert [e["url"] for e in client.get("/v1/errors").json()["items"]] == ["http://a.test/dead"]
+    assert client.get("/v1/errors?host=other.test").json() == {"items": [], "next_offset": None}
+    assert [r["warc_filename"] for r in client.get("/v1/cdx", params={"url": "HTTP://A.test"}).json()["items"]] == ["f.warc.gz"]
+    assert client.get("/v1/metrics").text.startswith("# TYPE crawlkit_")
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"null", b'{"urls": ["\\ud800"]}', b'{"urls": ["http://\\ud800/"]}', b'{"urls": [1]}', b'{"urls": ["http://a.test/"], "more": 1}', b'{"urls": ["http://a.test/"], "priority": true}',
+                                  b'{"urls": ["http://a.test/"], "priority": NaN}', b"\xff\xfe", b'{"\\ud800": 1}', b"[" * 100_000, b'{"urls": ["ftp://a.test/"]}'])  # fmt: skip
+def test_bad_bodies_are_told_so(crawl, client, body):
+    before = digest(crawl.data)
+    answer = client.post("/v1/seeds", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422), answer.text
+    assert "detail" in answer.json()
+    assert digest(crawl.data) == before
+
+
+def test_strange_texts_are_kept_as_they_are(client):
+    answer = client.post("/v1/blacklist", content=json.dumps({"host": "a.test", "reason": "\ud800 \x00 é"}), headers={"Content-Type": "application/json"})
+    assert answer.status_code in (200, 422)
+
+
+def test_a_token_must_be_there_and_be_one(monkeypatch, tmp_path):
+    cfg = Config()
+    monkeypatch.delenv("CRAWLKIT_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="CRAWLKIT_TOKEN"):
+        token_of(cfg)
+    for short in ("", "short", "with space in the token"):
+        monkeypatch.setenv("CRAWLKIT_TOKEN", short)
+        with pytest.raises(ConfigError, match="at least 16"):
+            token_of(cfg)
+    file = tmp_path / "token"
+    file.write_text(TOKEN + "\n")
+    assert token_of(Config.model_validate({"control": {"token": f"file:{file}"}})) == TOKEN
