@@ -1,4 +1,4 @@
-"""`crawlkit plan` and `crawlkit doctor`: before a crawl."""
+"""`crawlkit plan` and `crawlkit doctor`: before a crawl; `crawlkit rebucket`: when it has outgrown its buckets."""
 
 from __future__ import annotations
 
@@ -43,3 +43,15 @@ def doctor(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = No
             raise typer.Exit(2)
 
     guarded(run)
+
+
+@app.command()
+def rebucket(buckets: Annotated[int, typer.Argument(metavar="N", min=1, max=65_536, help="Host buckets, a power of two.")], data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """Change the number of host buckets between two rounds; from then on frontier.buckets must say the same.
+
+    \b
+    crawlkit rebucket 16 --data site
+    """
+    from crawlkit.rebucket import rebucket_command, rebucket_text
+
+    guarded(lambda: emit(rebucket_command(buckets, data, load_config(config, tuple(set_ or ()))), as_json, rebucket_text))

@@ -70,6 +70,8 @@ class Crawl:
                 raise TypeError("open")
         except (ValueError, KeyError, TypeError):
             raise CrawlError(f"{self.objects.root}/crawl.json is damaged: restore it, or move {self.objects.root} away and run `crawlkit rebuild`") from None
+        if "rebucket_to" in state:
+            raise CrawlError(f"{self.data} is on its way from {state['buckets']} to {state['rebucket_to']} host buckets: finish it with `crawlkit rebucket {state['rebucket_to']}`")
         if state["buckets"] != self.cfg.frontier.buckets:
             raise CrawlError(f"{self.data} has {state['buckets']} host buckets, the configuration says frontier.buckets = {self.cfg.frontier.buckets}: set it to {state['buckets']}, or change the tables with `crawlkit rebucket`")
         return state, etag
@@ -96,13 +98,26 @@ class Crawl:
     def set_known_tables(self, names: list[str]) -> None:
         self.objects.put("tables.json", json.dumps(sorted(names)).encode())
 
-    def set_buckets(self, buckets: int) -> None:
-        """Record a new bucket count (after `rebucket` has rewritten the tables)."""
-        with self.lock:
+    def begin_rebucket(self, buckets: int) -> int:
+        """The bucket count so far; from now until `set_buckets` nothing else works on the crawl. The caller holds W. Raises CrawlError."""
+        try:
             raw, etag = self.objects.get("crawl.json")
-            state = json.loads(raw)
-            state["buckets"] = buckets
-            self._write(state, etag)
+        except ObjectMissing:
+            raise CrawlError(f"no crawl in {self.data}: set frontier.buckets before the first round instead") from None
+        state = json.loads(raw)
+        if state["open"]:
+            raise CrawlError(f"round {', '.join(sorted(state['open']))} is open: finish it (`crawlkit round`) before the host buckets change")
+        if state.get("rebucket_to", buckets) != buckets:
+            raise CrawlError(f"{self.data} is on its way to {state['rebucket_to']} host buckets: finish that first with `crawlkit rebucket {state['rebucket_to']}`")
+        self._write(state | {"rebucket_to": buckets}, etag)
+        return state["buckets"]
+
+    def set_buckets(self, buckets: int) -> None:
+        """Record the new bucket count: the tables are rewritten. The caller holds W."""
+        raw, etag = self.objects.get("crawl.json")
+        state = json.loads(raw)
+        state.pop("rebucket_to", None)
+        self._write(state | {"buckets": buckets}, etag)
 
     # -- rounds --------------------------------------------------------------------------------------------------
     def open_rounds(self) -> list[Round]:
