@@ -12,7 +12,12 @@ from crawlkit.rules.lifecycle import found_row
 from crawlkit.rules.seeds import parse_seed
 from crawlkit.rules.urls import UrlPolicy, host_of, url_key
 
-_USERINFO = re.compile(r"//[^/?#\s@]*(?:@[^/?#\s@]*)*@")  # a refused line may hold a password: no table keeps it
+_PIECE = re.compile(r"([/?#\s'\"]+)")
+
+
+def _masked(text: str) -> str:
+    """Without what stands before an @: a refused line may hold a password, and no table keeps it."""
+    return "".join("…@" + piece.rpartition("@")[2] if "@" in piece else piece for piece in _PIECE.split(text))
 
 
 def read_lines(lines: Iterable[str], *, now: float, buckets: int, policy: UrlPolicy, priority_class: int = 1, source: str = "seed", max_url_bytes: int = 2048) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, int]]:
@@ -31,7 +36,7 @@ def read_lines(lines: Iterable[str], *, now: float, buckets: int, policy: UrlPol
                 raise Refused("url_too_long", f"{len(seed.url)} bytes, scope.max_url_bytes is {max_url_bytes}")
         except Refused as e:
             counts["refused"] += 1
-            rejects.append({"stage": "inject", "n": n, "item": _USERINFO.sub("//…@", line.strip())[:2000], "reason": str(e.reason), "detail": f"line {n}: {_USERINFO.sub('//…@', e.detail)}"})
+            rejects.append({"stage": "inject", "n": n, "item": _masked(line.strip())[:2000], "reason": str(e.reason), "detail": f"line {n}: {_masked(e.detail)}"})
             continue
         if seed is None:
             counts["comments"] += 1
