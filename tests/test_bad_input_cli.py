@@ -130,12 +130,6 @@ def test_another_bucket_count(tmp_path):
     refused(run("round", "--data", tmp_path, "--set", "frontier.buckets=16"), "frontier.buckets", "8")
 
 
-def seeds(folder: Path) -> Path:
-    path = folder / "seeds.txt"
-    path.write_text("http://localhost/\n")
-    return path
-
-
 def java_that(folder: Path, script: str) -> dict[str, str]:
     home = folder / "jre"
     (home / "bin").mkdir(parents=True)
@@ -145,21 +139,33 @@ def java_that(folder: Path, script: str) -> dict[str, str]:
     return {"JAVA_HOME": str(home)}
 
 
+def not_started(folder: Path, *words: str, **env: str) -> None:
+    """A crawl that cannot start its session says so before it has written a row."""
+    refused(run("crawl", "http://localhost/", "--data", folder / "d", env=env), *words)
+    assert not (folder / "d" / "tables").exists()
+
+
 def test_no_java(tmp_path):
-    done = run("inject", "--seeds", seeds(tmp_path), "--data", tmp_path / "d", env={"JAVA_HOME": str(tmp_path), "PATH": str(Path(sys.executable).parent)})
-    refused(done, "Java", "install a Java 17 runtime")
+    not_started(tmp_path, "Java", "install a Java 17 runtime", JAVA_HOME=str(tmp_path), PATH=str(Path(sys.executable).parent))
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo 'Error: LinkageError: class file version 61.0, this runtime knows up to 52.0' >&2; exit 1"])
 def test_java_that_does_not_work(tmp_path, script):
-    done = run("inject", "--seeds", seeds(tmp_path), "--data", tmp_path / "d", env=java_that(tmp_path, script))
-    refused(done, "Spark did not start", "Java 17")
+    not_started(tmp_path, "Spark did not start", "Java 17", **java_that(tmp_path, script))
 
 
 def test_no_jars(tmp_path):
     (tmp_path / "jars").mkdir()
-    done = run("inject", "--seeds", seeds(tmp_path), "--data", tmp_path / "d", env={"CRAWLKIT_JARS": str(tmp_path / "jars")})
-    refused(done, "JAR", "make setup")
+    not_started(tmp_path, "JAR", "make setup", CRAWLKIT_JARS=str(tmp_path / "jars"))
+
+
+def test_a_round_without_jars_leaves_the_tables(tmp_path):
+    data = tmp_path / "d"
+    assert run("inject", "--seeds", "-", "--data", data, stdin="http://localhost/\n").code == 0  # needs no JVM
+    before = everything(data)
+    assert before["crawldb_log"].total() == 1
+    refused(run("round", "--data", data, env={"CRAWLKIT_JARS": str(tmp_path / "none")}), "JAR", "make setup")
+    assert everything(data) == before
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "text", "other", "one missing"])
@@ -178,8 +184,7 @@ def test_broken_jar(tmp_path, damage):
         next(folder.glob("delta-storage*.jar")).unlink()
     else:
         jar.write_bytes(b"" if damage == "empty" else b"<html>404 not found</html>")
-    done = run("inject", "--seeds", seeds(tmp_path), "--data", tmp_path / "d", env={"CRAWLKIT_JARS": str(folder)})
-    refused(done, "JAR", "make setup")
+    not_started(tmp_path, "JAR", "make setup", CRAWLKIT_JARS=str(folder))
 
 
 # -- damaged tables: in this process, through the same guard -------------------------------------------------------

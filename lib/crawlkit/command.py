@@ -35,6 +35,8 @@ def crawl_command(urls: list[str], seeds: str | None, data: Path, rounds: int, s
         job = open_job(data, None, None, as_json, cfg)
         stack.callback(job.stop)
         stack.callback(job.say.close)
+        if lines:
+            _ = job.spark  # a Java or JAR that does not work is told before a row is written
         done: list[str] = []
         injected: dict[str, Any] = {}
         for n in range(rounds):
