@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -13,9 +14,11 @@ from crawlkit.cli import app
 from crawlkit.config import Config
 from crawlkit.control.commands import give, plain_tables
 from crawlkit.metrics import alerts_now, current_text, newest_metrics, prometheus_text
+from crawlkit.rules.alerts import load_rules
 from tests.control.smallcrawl import NOW, make_crawl, write
 
 RUN = CliRunner()
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def report(crawl, no: int, values: dict[str, float], labels: str = "{}") -> None:
@@ -45,6 +48,14 @@ def test_an_outside_reader_reads_the_text():
     assert {s.labels["reason"]: s.value for s in families["crawlkit_crawl_refusals"].samples} == {'a"b\\c\nd': 3.0, "é": 4.0}
     assert families["crawlkit_crawl_bytes_stored"].samples[0].value == 1e15
     assert all(f.type == "gauge" for f in families.values())
+
+
+def test_each_rule_has_its_page_and_the_dashboard_reads():
+    page = (ROOT / "docs" / "alerts.md").read_text("utf-8")
+    assert [r.name for r in load_rules() if f"`{r.name}`" not in page] == []
+    dashboard = json.loads((ROOT / "conf" / "grafana-dashboard.json").read_text("utf-8"))
+    assert len({p["id"] for p in dashboard["panels"]}) == len(dashboard["panels"])
+    assert all(t["expr"].startswith("crawlkit_") for p in dashboard["panels"] for t in p["targets"])
 
 
 def test_alerts_command(tmp_path):

@@ -123,6 +123,7 @@ def test_rounds_are_paused_resumed_and_abandoned(crawl, client):
 def test_a_dry_run_and_a_repeated_command(crawl, client):
     before = digest(crawl.data)
     assert client.post("/v1/blacklist?dry_run=true", json={"host": "a.test"}).json()["dry_run"] is True
+    assert client.post("/v1/blacklist?dryrun=true", json={"host": "a.test"}).status_code == 400
     assert client.post("/hosts/a.test/policy?dry_run=true", json={"crawl_delay_ms": 1}).json() == {"applied": False}
     assert digest(crawl.data) == before
     keyed = {"Idempotency-Key": "k1"}

@@ -120,6 +120,13 @@ ERRORS: dict[int | str, dict[str, Any]] = {400: {"description": "cannot be done 
                                            413: {"description": "body too long"}, 503: {"description": "a store or lock is not to be had now; try again"}}
 
 
+def only_known_queries(request: Request) -> None:
+    """A misspelt `dry_run` must not do what it was to try. Raises BadCommand."""
+    known = {p.alias for p in request.scope["route"].dependant.query_params}
+    if unknown := sorted(set(request.query_params) - known):
+        raise BadCommand(f"query parameter {unknown[0]!r:.60} is unknown here; known: {', '.join(sorted(known)) or 'none'}")
+
+
 def page_of(items: list[dict[str, Any]], offset: int, limit: int) -> dict[str, Any]:
     """One page of a list; `items` holds one more than `limit` if there are more."""
     return {"items": items[:limit], "next_offset": offset + limit if len(items) > limit else None}
@@ -148,7 +155,7 @@ def make_app(data: Path, cfg: Config, token: str) -> Any:
         return {"ok": True}
 
     for make in (_steer_routes, _see_routes, _published_routes):
-        app.include_router(make(order, status, lambda: Crawl(data, cfg)), dependencies=[Depends(HTTPBearer(auto_error=False))], responses=ERRORS)
+        app.include_router(make(order, status, lambda: Crawl(data, cfg)), dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(only_known_queries)], responses=ERRORS)
     return Behind(app, token)
 
 

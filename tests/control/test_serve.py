@@ -1,0 +1,74 @@
+"""`crawlkit serve` and the steering verbs as processes and commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+from typer.testing import CliRunner
+
+from crawlkit import cli_steer  # noqa: F401
+from crawlkit.adapters.orders import read_orders
+from crawlkit.cli import app
+from tests.control.smallcrawl import NOW, fill, make_crawl
+from tests.crawlproc import command, environment
+
+RUN = CliRunner()
+TOKEN = "a-token-of-enough-characters"
+
+
+@pytest.fixture
+def crawl(tmp_path):
+    crawl = make_crawl(tmp_path)
+    fill(crawl)
+    return crawl
+
+
+def test_it_serves_on_loopback_with_a_token(crawl):
+    with subprocess.Popen(command("serve", "--data", crawl.data, "--port", 0), stderr=subprocess.PIPE, text=True, env=environment(CRAWLKIT_TOKEN=TOKEN)) as server:
+        try:
+            place = re.search(r"http://127\.0\.0\.1:[0-9]+/", server.stderr.readline())[0]
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(place + "v1/status", timeout=20)
+            request = urllib.request.Request(place + "v1/blacklist", json.dumps({"host": "a.test"}).encode(), {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
+            assert json.load(urllib.request.urlopen(request, timeout=20))["target"] == "a.test"
+            assert b"<title>Crawl status" in urllib.request.urlopen(place, timeout=20).read()
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(20)
+    assert read_orders(crawl.objects).stopped("a.test", "a.test") is not None
+
+
+def test_it_does_not_start_without_a_token(crawl):
+    done = subprocess.run(command("serve", "--data", crawl.data, "--port", 0), capture_output=True, text=True, timeout=60, env={k: v for k, v in environment().items() if k != "CRAWLKIT_TOKEN"})
+    assert done.returncode == 2
+    assert "CRAWLKIT_TOKEN" in done.stderr
+
+
+def told(crawl, *args: str) -> dict:
+    done = RUN.invoke(app, [*args, "--data", str(crawl.data), "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_the_verbs(crawl):
+    round_ = crawl.open_round(NOW)
+    assert told(crawl, "block", "a.test", "--reason", "x")["verb"] == "block"
+    assert told(crawl, "command", "unblock", "a.test")["verb"] == "unblock"
+    assert told(crawl, "complain", "b.example", "--domain", "--reason", "y")["arguments"]["action"] == "block"
+    assert told(crawl, "host", "set", "a.test", "--delay-s", "3")["arguments"]["delay_s"] == 3
+    assert told(crawl, "recrawl", "http://a.test/dead", "--priority", "critical")["queued"] == 1
+    assert told(crawl, "hint", "http://a.test/", "http://new.test/")["added"] == 1
+    assert told(crawl, "boost", "http://a.test/", "--points", "5", "--dry-run")["dry_run"]
+    assert told(crawl, "pause", round_.id)["target"] == round_.id
+    assert told(crawl, "resume", round_.id, "--command-id", "r1")["repeated"] is False
+    assert told(crawl, "resume", round_.id, "--command-id", "r1")["repeated"] is True
+    assert told(crawl, "abandon", round_.id)["state"] == "abandoned"
+    assert len(told(crawl, "command", "list")["commands"]) == 9
+    assert RUN.invoke(app, ["block", "http://a.test/", "--data", str(crawl.data)]).exit_code == 2
+    assert RUN.invoke(app, ["pause", "nope", "--data", str(crawl.data)]).exit_code == 2

@@ -1,0 +1,48 @@
+"""The Python interface."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlkit import api
+from crawlkit.outcomes import Reason
+from tests.adapters.slotweb import SlotWeb, page
+from tests.control.smallcrawl import fill, make_crawl
+
+
+def test_addresses_robots_and_pages():
+    assert api.canonicalize("../b?utm_source=x#f", "HTTP://A.example:80/x/y") == "http://a.example/b"
+    with pytest.raises(api.Refused) as refused:
+        api.canonicalize("mailto:a@b.example")
+    assert refused.value.reason is Reason.URL_SCHEME
+    robots = b"User-agent: mybot\nDisallow: /a\nAllow: /a/b\n"
+    assert [api.allow(robots, "mybot", f"http://x.example{p}") for p in ("/", "/a", "/a/b")] == [True, False, True]
+    assert api.allow(robots, "otherbot", "http://x.example/a")
+    assert not api.allow(b"User-agent: *\nDisallow: /*utm_source\n", "mybot", "http://x.example/?utm_source=1")
+    html = b"<base href='/d/'><nav><a href='/menu'>menu</a></nav><main><p>" + b"These are the words that count on this page. " * 5 + b"</p><a href='x'>x</a><a href=x>x</a><a href='javascript:1'>no</a></main>"
+    assert api.links(html, "http://x.example/") == ["http://x.example/menu", "http://x.example/d/x"]
+    assert "words that count" in api.main_text(html, "http://x.example/")
+    assert api.parse_one(html, "http://x.example/", content_type="text/html")["kind"] == "html"
+
+
+def test_near_duplicates():
+    text = " ".join(f"word{n} of the text" for n in range(60))
+    texts = {"a": text, "b": text, "c": text.replace("word7 ", "another "), "d": "something else entirely that nobody has written before or since", "e": ""}
+    assert api.near_duplicates(texts) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert api.near_duplicates({}) == []
+
+
+def test_a_crawl(tmp_path):
+    crawl = make_crawl(tmp_path)
+    fill(crawl)
+    assert api.is_seen("HTTP://a.test", tmp_path)
+    assert not api.is_seen("http://a.test/new", tmp_path)
+    told = api.add_urls(["http://a.test/", "http://a.test/new"], tmp_path)
+    assert (told["added"], told["duplicates"]) == (1, 1)
+    assert api.is_seen("http://a.test/new", tmp_path)
+    assert api.stats(tmp_path)["known_urls"] == 3
+
+
+def test_one_fetch():
+    with SlotWeb({"a.test": {"/": page("hello")}}) as web:
+        assert api.fetch_one("http://a.test/", web.config()).payload == b"hello"
