@@ -18,7 +18,7 @@ from crawlkit.job import Job
 from crawlkit.loopback import Reply, Request, WebServer
 from crawlkit.rules.alerts import evaluate, load_rules
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.ci]
 ROOT = Path(__file__).resolve().parents[1]
 EPOCH = 1_767_225_600.0  # 2026-01-01
 HOSTS = {"a.example": "127.82.0.1", "long.example": "127.82.0.2", "b.example": "127.82.0.3", "busy.example": "127.82.0.4"}

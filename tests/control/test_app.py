@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from crawlkit.adapters.orders import read_orders
+from crawlkit.adapters.slot_io import put_progress
 from crawlkit.config import Config, ConfigError
 from crawlkit.control.app import MAX_BODY_BYTES, OPEN_PATHS, make_app
 from crawlkit.control.commands import pending, plain_tables
@@ -140,6 +142,20 @@ def test_looking(client):
     assert client.get("/v1/errors?host=other.test").json() == {"items": [], "next_offset": None}
     assert [r["warc_filename"] for r in client.get("/v1/cdx", params={"url": "HTTP://A.test"}).json()["items"]] == ["f.warc.gz"]
     assert client.get("/v1/metrics").text.startswith("# TYPE crawlkit_")
+
+
+def test_a_running_round_is_watched(crawl, client):
+    round_ = crawl.open_round(NOW)
+    crawl.set_mark(round_, "generate", {"stage": "generate", "started": time.time() - 20, "ended": time.time() - 10, "planned": 100, "hosts": 7})
+    for slot in (0, 1):
+        put_progress(crawl.objects, round_.id, slot, {"queued": 10, "in_flight": 2, "done": 40, "failed": 1, "bytes": 1000, "slowest": [["a.test", 500 + slot]]})
+    s = client.get("/v1/status").json()
+    f = s["rounds"][0]["fetching"]
+    assert (f["queued"], f["in_flight"], f["done"], f["failed"], f["bytes"], f["slots"]) == (20, 4, 80, 2, 2000, 2)
+    assert f["slowest"][0] == {"host": "a.test", "ms": 501}
+    assert 4 < s["pages_per_s"] <= 8
+    assert (s["hosts_active"], s["errors_last_hour"]) == (7, 2)
+    assert client.get("/api/v1/crawler/status").json()["domainsActive"] == 7
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"null", b'{"urls": ["\\ud800"]}', b'{"urls": ["http://\\ud800/"]}', b'{"urls": [1]}', b'{"urls": ["http://a.test/"], "more": 1}', b'{"urls": ["http://a.test/"], "priority": true}',

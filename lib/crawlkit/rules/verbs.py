@@ -21,7 +21,7 @@ URL_VERBS = ("seeds", "recrawl", "hint", "boost")
 HOST_VERBS = ("block", "unblock", "host_set", "complain")
 ROUND_VERBS = ("pause", "resume", "abandon")
 _HOST = re.compile(r"[^\x00-\x20/?#@\\:]{1,253}")
-_ROUND = re.compile(r"[A-Za-z0-9_.:+-]{1,80}")
+_ROUND = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.:+-]{1,80}")
 
 
 class BadCommand(ValueError):
