@@ -26,7 +26,7 @@ def make_archive(site: Path, target: Path, limit_s: float = 300) -> None:
     target.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="crawlkit-classes-") as folder, serve(site) as web:
         cfg = parse_config("", "the sample site", tuple(web.config_sets()))
-        options = f"{java_options(True)} -XX:ArchiveClassesAtExit={target}"
+        options = f"{java_options(True)} -XX:ArchiveClassesAtExit={target} -Xlog:disable"
         cfg = cfg.model_copy(update={"spark": cfg.spark.model_copy(update={"extra": cfg.spark.extra | {"spark.driver.extraJavaOptions": options}})})
         job = make_job(Path(folder), cfg, quick=True)
         round_ = job.crawl.open_round(time.time())
