@@ -100,6 +100,14 @@ def test_the_published_aliases(crawl, client):
     assert client.get("/v1/hosts/A.test/policy").json() == {"host": "a.test", "delay_s": 2.5, "parallel": 2, "quota_max": None, "stopped": None, "delay_ms_in_force": 2000, "next_allowed_at": None}
 
 
+def test_a_webmasters_ping(crawl, client):
+    ping = {"host": "a.test", "key": "0123abcd", "urlList": ["http://a.test/", "http://a.test/new"]}
+    assert client.post("/indexnow", json=ping).json() == {"queued": 2}
+    assert [(c["verb"], c["arguments"]["urls"]) for c in pending(crawl)] == [("hint", ping["urlList"])]
+    assert client.post("/indexnow", json=ping | {"urlList": ["http://b.test/"]}).status_code == 400
+    assert client.post("/indexnow", json=ping | {"key": "short"}).status_code == 422
+
+
 def test_blocks_complaints_and_their_end(crawl, client):
     assert client.post("/v1/blacklist", json={"domain": "www.a.example"}).json()["arguments"]["kind"] == "host"  # one host's name
     assert client.post("/v1/complaints", json={"host": "b.test", "reason": "stop it"}).status_code == 200

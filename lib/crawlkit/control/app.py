@@ -10,12 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
-from fastapi import Path as InPath
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
 
 from crawlkit import __version__
 from crawlkit.adapters.delta import TableError
@@ -24,12 +22,14 @@ from crawlkit.adapters.objects import StoreUnavailable
 from crawlkit.config import Config
 from crawlkit.control import views
 from crawlkit.control.commands import give
+from crawlkit.control.forms import ERRORS, BoostBody, CommandId, ComplaintBody, DryRun, HostBody, HostName, Limit, Offset, PingBody, PolicyBody, PublishedPolicyBody, RoundName, UrlsBody
 from crawlkit.crawl import Crawl, CrawlError
 from crawlkit.explain import explain
 from crawlkit.metrics import current_text
 from crawlkit.outcomes import Refused
 from crawlkit.rules.domains import registered_domain
-from crawlkit.rules.verbs import MAX_URLS, BadCommand, host_name
+from crawlkit.rules.urls import canonicalize, host_of
+from crawlkit.rules.verbs import BadCommand, host_name
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 OPEN_PATHS = frozenset({"/", "/healthz", "/v1/healthz", "/openapi.json"})  # they tell nothing of the crawl
@@ -49,40 +49,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-class Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class UrlsBody(Body):
-    urls: Annotated[list[Annotated[str, Field(max_length=65_536)]], Field(min_length=1, max_length=MAX_URLS)]
-    priority: Annotated[str, Field(max_length=20)] | Annotated[int, Field(ge=0, le=3)] | None = Field(None, description="0..3 or critical, high, normal, low")
-
-
-class BoostBody(UrlsBody):
-    boost: float = Field(ge=-100, le=100)
-
-
-class HostBody(Body):
-    host: Annotated[str, Field(max_length=300)] | None = None
-    domain: Annotated[str, Field(max_length=300)] | None = Field(None, description="registered domain with all its hosts; the name of one host stands for that host")
-    reason: str = Field("", max_length=2000)
-
-
-class ComplaintBody(HostBody):
-    action: Literal["block", "slow"] = "block"
-
-
-class PolicyBody(Body):
-    delay_s: float | None = Field(None, ge=0, le=86_400, description="gap between requests; null: as configured")
-    parallel: int = Field(1, ge=1, le=100, description="requests at once")
-    quota_max: int | None = Field(None, ge=0, le=10**9, description="pages a day; null: as configured")
-
-
-class PublishedPolicyBody(Body):
-    crawl_delay_ms: int | None = Field(None, ge=0, le=86_400_000)
-    max_concurrent: int = Field(1, ge=1, le=100)
 
 
 class Behind:
@@ -108,16 +74,6 @@ class Behind:
             await Ascii({"detail": refusal[1]}, refusal[0], {**refusal[2], "Connection": "close"})(scope, receive, send)
             return
         await self._app(scope, receive, send)
-
-
-Offset = Annotated[int, Query(ge=0, le=10**9, description="items to pass over")]
-Limit = Annotated[int, Query(ge=1, le=1000, description="items at most")]
-DryRun = Annotated[bool, Query(description="check and tell, change nothing")]
-CommandId = Annotated[str | None, Header(alias="Idempotency-Key", max_length=80, pattern=r"^[A-Za-z0-9_.:+-]+$", description="name of the command: the same name is done once")]
-RoundName = Annotated[str, InPath(max_length=80, pattern=r"^[A-Za-z0-9_.:+-]+$")]
-HostName = Annotated[str, InPath(max_length=300)]
-ERRORS: dict[int | str, dict[str, Any]] = {400: {"description": "cannot be done as given"}, 401: {"description": "no token or a wrong one"}, 404: {"description": "no such thing"}, 409: {"description": "not in the crawl's state"}, 411: {"description": "no Content-Length"},
-                                           413: {"description": "body too long"}, 503: {"description": "a store or lock is not to be had now; try again"}}
 
 
 def only_known_queries(request: Request) -> None:
@@ -305,6 +261,14 @@ def _published_routes(order: Order, status: Callable[[], dict[str, Any]], crawl:
     @r.post("/api/v1/crawler/recrawl")
     def recrawl(request: Request, body: UrlsBody, command_id: CommandId = None, dry_run: DryRun = False) -> dict[str, Any]:
         return order(request, "recrawl", body.model_dump(), command_id, dry_run)
+
+    @r.post("/indexnow", status_code=202)
+    def ping(request: Request, body: PingBody, command_id: CommandId = None, dry_run: DryRun = False) -> dict[str, Any]:
+        """A webmaster's ping: URLs of that host that have changed are due, new ones candidates. 400 if one is of another host."""
+        host = host_name(body.host)
+        if stray := [u for u in body.urlList if host_of(canonicalize(u)) != host]:
+            raise BadCommand(f"urlList: {stray[0]!r:.200} is not of {host}")
+        return {"queued": order(request, "hint", {"urls": body.urlList}, command_id, dry_run)["queued"]}
 
     @r.post("/seeds")
     def seeds_(request: Request, body: UrlsBody, command_id: CommandId = None, dry_run: DryRun = False) -> dict[str, Any]:
