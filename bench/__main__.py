@@ -3,7 +3,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("rules", "maintext", "fetch")
+NAMES = ("rules", "maintext", "fetch", "rounds")
 
 
 def main(names: list[str]) -> int:

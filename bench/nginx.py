@@ -46,9 +46,6 @@ class Nginx(NamedTuple):
 @contextlib.contextmanager
 def nginx(files: dict[str, bytes]) -> Iterator[Nginx]:
     """Serves the files; stopped at the end."""
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
-    if program is None:
-        sys.exit("bench fetch needs nginx on PATH")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -60,15 +57,29 @@ def nginx(files: dict[str, bytes]) -> Iterator[Nginx]:
         (folder / "server.pem").write_bytes(certificate.public_bytes(pem) + key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
         (folder / "ca.pem").write_bytes(_authority()[0].public_bytes(pem))
         http, https = _free_ports(2)
-        user = "user root;" if Path("/proc/self").stat().st_uid == 0 else ""
-        (folder / "nginx.conf").write_text(_CONF.format(folder=folder, http=http, https=https, user=user))
-        process = subprocess.Popen([program, "-c", folder / "nginx.conf", "-p", folder], stderr=subprocess.DEVNULL)
-        try:
-            _await(http)
+        with running(folder, _CONF.format(folder=folder, http=http, https=https, user=user_line()), "127.0.0.1", http):
             yield Nginx(http, https, folder / "ca.pem")
-        finally:
-            process.terminate()
-            process.wait(10)
+
+
+def user_line() -> str:
+    """Started as root, the workers stay root, so that they can read the folder."""
+    return "user root;" if Path("/proc/self").stat().st_uid == 0 else ""
+
+
+@contextlib.contextmanager
+def running(folder: Path, conf: str, address: str, port: int) -> Iterator[None]:
+    """An nginx with this configuration, from when it answers at address and port."""
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        sys.exit("this benchmark needs nginx on PATH")
+    (folder / "nginx.conf").write_text(conf)
+    process = subprocess.Popen([program, "-c", folder / "nginx.conf", "-p", folder], stderr=subprocess.DEVNULL)
+    try:
+        _await(address, port)
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
 
 
 def _free_ports(n: int) -> list[int]:
@@ -76,9 +87,9 @@ def _free_ports(n: int) -> list[int]:
         return [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(n)]
 
 
-def _await(port: int) -> None:
+def _await(address: str, port: int) -> None:
     for _ in range(100):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        with contextlib.suppress(OSError), socket.create_connection((address, port), 1):
             return
         time.sleep(0.05)
     sys.exit("nginx did not start")
