@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,12 +88,12 @@ def crawl_args(web: FakeWeb, data: Path, config: Path, rounds: int = 8) -> list[
     return ["crawl", *web.seeds, "--data", data, "--config", config, "--rounds", rounds, "--now", f"{EPOCH:.0f}", "--json"]
 
 
-def rows(data: Path, table: str, columns: list[str] | None = None) -> Counter[str]:
-    """The table's rows as a multiset of JSON texts, read without a JVM."""
+def rows(data: Path, table: str, columns: list[str] | None = None, version: int | None = None) -> Counter[str]:
+    """The table's rows (of a version) as a multiset of JSON texts, read without a JVM."""
     folder = data / "tables" / table
     if not list((folder / "_delta_log").glob("*.json")):
         return Counter()
-    got = DeltaTable(str(folder)).to_pyarrow_dataset().to_table(columns=columns).to_pylist()
+    got = DeltaTable(str(folder), version=version).to_pyarrow_dataset().to_table(columns=columns).to_pylist()
     return Counter(json.dumps(r, sort_keys=True, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)) for r in got)
 
 
@@ -101,10 +102,11 @@ def everything(data: Path) -> dict[str, Counter[str]]:
     return {name: rows(data, name) for name in TABLES}
 
 
-def facts(data: Path) -> dict[str, Counter[str]]:
-    """The fixed columns of the tables, without records beside the outcomes (a killed attempt may leave one more)."""
-    found = {name: rows(data, name, columns.split()) for name, columns in FIXED.items()}
-    found["captures"] = Counter({r: n for r, n in found["captures"].items() if json.loads(r)["is_outcome"]})
+def facts(data: Path, versions: Mapping[str, int | None] = dict.fromkeys(FIXED)) -> dict[str, Counter[str]]:
+    """The fixed columns of tables in these versions, without records beside the outcomes (a killed attempt may leave one more)."""
+    found = {name: rows(data, name, FIXED[name].split(), version) for name, version in versions.items()}
+    if "captures" in found:
+        found["captures"] = Counter({r: n for r, n in found["captures"].items() if json.loads(r)["is_outcome"]})
     return found
 
 

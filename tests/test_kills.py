@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from crawlkit.config import Config, load_config
 from crawlkit.crawl import Crawl
 from crawlkit.job import ROUND, Job
-from tests.crawlproc import Done, command, differences, environment, everything, facts, run, settings, steady_web
+from tests.crawlproc import FIXED, ROOT, Done, command, differences, environment, everything, facts, run, settings, steady_web
 from tests.fakeweb import EPOCH, Delays, Server, counts, judge, load_log
 
 pytestmark = pytest.mark.spark
@@ -44,11 +45,18 @@ class World:
     def job(self, spark) -> Job:
         return Job(Crawl(self.data, load_config(self.config)), quick=True, spark=spark)
 
-    def start(self, *args: object) -> subprocess.Popen[str]:
+    def start(self, *args: object, **env: str) -> subprocess.Popen[str]:
         """`crawlkit round` in a session of its own, so that all its processes are known."""
         self.started.append(subprocess.Popen(command(*(args or ("round", "--round-id", ROUND_ID)), "--data", self.data, "--config", self.config, "--now", f"{EPOCH:.0f}", "--json"),
-                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True))
+                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**env), start_new_session=True))
         return self.started[-1]
+
+    def kill_at(self, point: str, n: int) -> dict[str, str]:
+        """The environment of a run whose nth process to pass a point kills itself (tests/data/killpoints)."""
+        counted = self.folder / f"{point} {len(self.started)}"
+        counted.mkdir()
+        print(f"killed {point}, the {n}th, from {self.stage()}")
+        return {"PYTHONPATH": os.pathsep.join(map(str, (ROOT / "tests" / "data" / "killpoints", ROOT / "lib"))), "KILL": f"{point}:{n}:{counted}"}
 
     def to_parse(self, spark) -> None:
         """The rerun up to parse as another driver in this process, whose JVM is warm; later stages read nothing else."""
@@ -61,8 +69,8 @@ class World:
     def again(self) -> Done:
         return run("round", "--round-id", ROUND_ID, "--data", self.data, "--config", self.config, "--now", f"{EPOCH:.0f}", "--json")
 
-    def log(self) -> list:
-        time.sleep(0.3)
+    def log(self, settle_s: float = 0.3) -> list:
+        time.sleep(settle_s)
         return load_log(self.folder / "web.jsonl")
 
     def is_sound_to_parse(self, spark, unkilled: dict) -> None:
@@ -72,11 +80,22 @@ class World:
         self.is_polite(self.job(spark).cfg)
 
     def is_sound(self, spark, unkilled: dict) -> None:
-        """The tables are the unkilled crawl's, the round is over, the server saw no rudeness."""
-        assert differences(unkilled, facts(self.data)) == []
+        """The tables are the unkilled crawl's, at no time had a reader seen another state of one; the round is over, the server saw no rudeness."""
+        assert differences({n: unkilled[n] for n in FIXED}, facts(self.data)) == []
+        self.was_never_half(unkilled)
         crawl = self.job(spark).crawl
         assert crawl.round(ROUND_ID).state == "closed" and crawl.claims() == {}
         self.is_polite(crawl.cfg)
+
+    def was_never_half(self, unkilled: dict) -> None:
+        """Every version of every table is one that the unkilled crawl had too."""
+        for name, wanted in unkilled["versions"].items():
+            for n, version in enumerate(versions(self.data, name)):
+                assert version in wanted, (name, n, differences({name: unkilled[name]}, {name: version}))
+
+    def stage(self) -> str:
+        """The stage that is to be done or under way."""
+        return next((s for s in ROUND if not Path(self.data, "state/rounds", ROUND_ID, f"{s}.json").exists()), "close")
 
     def is_polite(self, cfg: Config) -> None:
         found = judge(self.log(), WEB, Delays(host_s=cfg.politeness.delay_s, domain_s=cfg.politeness.domain_delay_s))
@@ -133,6 +152,12 @@ def most_asked(log: list) -> int:
     return max(n for url, n in counts(log).items() if not url.endswith("/robots.txt"))
 
 
+def versions(data: Path, table: str) -> list:
+    """The fixed columns of all versions of a table."""
+    path = data / "tables" / table
+    return [facts(data, {table: n})[table] for n in range(DeltaTable(str(path)).version() + 1)] if (path / "_delta_log" / f"{0:020}.json").exists() else []
+
+
 def ended(process: subprocess.Popen[str], timeout: float = 300.0) -> Done:
     out, err = process.communicate(timeout=timeout)
     return Done(process.returncode, out, err)
@@ -168,7 +193,15 @@ def unkilled(spark, seeded, tmp_path_factory) -> Iterator[tuple[World, dict]]:
         w.requests = len(w.log())
         w.again_at_the_end = {stage: _repeat(job, round_, stage, **_options(stage)) for stage in ("inject", *ROUND)}
         job.crawl.close(round_)
-        yield w, facts(w.data)
+        yield w, facts(w.data) | {"versions": {name: versions(w.data, name) for name in FIXED}}
+
+
+@pytest.fixture(scope="module")
+def fetched(spark, planned, tmp_path_factory) -> dict:
+    """What the tables hold after an unkilled parse."""
+    with World(tmp_path_factory.mktemp("fetched"), planned) as w:
+        w.to_parse(spark)
+        return facts(w.data)
 
 
 def _options(stage: str) -> dict[str, object]:
@@ -188,7 +221,6 @@ def test_a_stage_run_again_after_all_later_ones_changes_nothing(unkilled, stage)
     assert unkilled[0].again_at_the_end[stage] == []
 
 
-@pytest.mark.slow
 def test_a_stage_run_twice_changes_nothing(spark, seeded, unkilled, tmp_path):
     with World(tmp_path, seeded) as w:
         job = w.job(spark)
@@ -221,70 +253,100 @@ def test_a_finished_round_run_again_changes_nothing(unkilled):
 
 
 # -- killed --------------------------------------------------------------------------------------------------------
-def test_a_driver_killed_while_it_fetches(spark, planned, unkilled, tmp_path):
+@pytest.mark.ci
+def test_a_driver_killed_while_it_fetches(spark, planned, fetched, tmp_path):
     """Its JVM and workers are left to themselves; another driver starts at once."""
     with World(tmp_path, planned) as w:
         first = w.start()
         assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 60, first)
         os.kill(first.pid, signal.SIGKILL)
         w.to_parse(spark)
-        w.is_sound_to_parse(spark, unkilled[1])
+        w.is_sound_to_parse(spark, fetched)
         assert most_asked(w.log()) == 2
 
 
-def test_a_worker_killed_while_it_fetches(spark, planned, unkilled, tmp_path):
+def test_a_worker_killed_while_it_fetches(spark, planned, fetched, tmp_path):
     """Spark starts the task again within the same run."""
     with World(tmp_path, planned) as w, ThreadPoolExecutor(1) as thread:
         done = thread.submit(w.to_parse, spark)
         assert wait_for(lambda: done.done() or len(load_log(tmp_path / "web.jsonl")) > 60)
         os.kill(random.Random(1).choice(workers(os.getpid())), signal.SIGKILL)
         done.result()
-        w.is_sound_to_parse(spark, unkilled[1])
+        w.is_sound_to_parse(spark, fetched)
         assert most_asked(w.log()) <= 2
 
 
-@pytest.mark.slow
+KILLS = 5
+WHO = {"driver": lambda s: [s], "jvm": lambda s: processes(s, "SparkSubmit"), "worker": workers, "executor": lambda s: processes(s, "CoarseGrainedExecutorBackend")}
+
+
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("victim", ["driver", "jvm", "worker", "executor"])
+@pytest.mark.parametrize("victim", WHO)
 def test_killed_at_random_moments(spark, seeded, unkilled, tmp_path, victim, seed):
-    """Five kills -9 in one crawl at moments drawn from the whole of its life, then it is let through."""
-    rng = random.Random(f"{victim}{seed}")
+    """Five kills -9, each at a moment drawn from what is left of a crawl's life, then it is let through."""
+    rng, killed = random.Random(f"{victim}{seed}"), []
     changes = {"spark.master": "local-cluster[2,1,1024]"} if victim == "executor" else {}
-    who = {"driver": lambda s: [s], "jvm": lambda s: processes(s, "SparkSubmit"), "worker": workers, "executor": lambda s: processes(s, "CoarseGrainedExecutorBackend")}[victim]
-    with World(tmp_path, seeded, **changes) as w:
-        killed, asked = 0, 0
-        for _ in range(12):
-            process = w.start()
-            while killed < 5 and process.poll() is None:
-                # half of the moments in the fetch stage, which is short
-                if rng.random() < 0.5 and asked < 300:
-                    asked = len(load_log(tmp_path / "web.jsonl")) + rng.randrange(5, 120)
-                    if not wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) >= asked or Path(w.data, "state/rounds", ROUND_ID, "fetch.json").exists(), process):
-                        break
-                else:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(rng.uniform(1, 40))
-                victims = who(process.pid)
-                if victims and process.poll() is None:
-                    os.kill(rng.choice(victims), signal.SIGKILL)
-                    killed += 1
-                    if victim in ("driver", "jvm"):
-                        break
-            done = ended(process)
-            assert done.code in (0, 1, -signal.SIGKILL), done.err
-            assert done.code != 1 or done.err.splitlines()[-1].startswith("crawlkit: "), done.err
-            if done.code == 0:
+    for n in range(KILLS):  # another crawl if one has come to its end
+        (tmp_path / str(n)).mkdir()
+        with World(tmp_path / str(n), seeded, **changes) as w:
+            while (code := kill_and_end(w, rng, victim, killed)) != 0:
+                assert len(killed) <= KILLS
+            w.is_sound(spark, unkilled[1])
+        if len(killed) == KILLS:
+            break
+    print(f"{victim} {seed}: killed in", *killed)
+    assert len(killed) == KILLS
+
+
+def kill_and_end(w: World, rng: random.Random, victim: str, killed: list[str]) -> int:
+    """One run of the crawl with what is left of the kills; its exit code."""
+    process = w.start()
+    while len(killed) < KILLS and process.poll() is None:
+        asked = len(w.log(0))
+        if rng.random() < 0.5 and w.stage() in ("generate", "fetch"):  # half of the moments in the fetch stage, which is short
+            asked += rng.randrange(5, 120)
+            if not wait_for(lambda: len(w.log(0)) >= asked or w.stage() not in ("generate", "fetch"), process):
                 break
-        assert done.code == 0, done.err
-        w.is_sound(spark, unkilled[1])
+        else:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(rng.uniform(1, 20))
+        victims = WHO[victim](process.pid)
+        if victims and process.poll() is None:
+            killed.append(w.stage())
+            os.kill(rng.choice(victims), signal.SIGKILL)
+            if victim in ("driver", "jvm"):
+                break
+    done = ended(process)
+    assert done.code in (0, 1, -signal.SIGKILL), done.err
+    assert done.code != 1 or done.err.splitlines()[-1].startswith("crawlkit: "), done.err
+    return done.code
 
 
-@pytest.mark.slow
-def test_workers_that_were_frozen_wake_after_a_second_driver_has_finished(spark, seeded, unkilled, tmp_path):
-    with World(tmp_path, seeded) as w:
+POINTS = {"in a file": 12, "before a commit": 4, "after a commit": 4, "before a mark": 2}  # how many of them one run passes at least, but for its end
+
+
+def test_killed_between_files_commits_and_marks(spark, seeded, unkilled, tmp_path):
+    """Whoever passes the point, driver or worker, kills itself there; the next run goes on."""
+    rng = random.Random(1)
+    points = [(point, rng.randint(1, most)) for point, most in rng.sample([*POINTS.items()] * 2, 2 * len(POINTS))]
+    for n in range(len(points)):  # another crawl if one has come to its end
+        (tmp_path / f"{n}").mkdir()
+        with World(tmp_path / f"{n}", seeded) as w:
+            code = None
+            while code != 0:
+                code = ended(w.start(**(w.kill_at(*points.pop()) if points else {}))).code
+                assert code in (0, 1, -signal.SIGKILL)
+                w.was_never_half(unkilled[1])
+            w.is_sound(spark, unkilled[1])
+        if not points:
+            break
+
+
+def test_executors_that_were_frozen_wake_after_a_second_driver_has_finished(spark, seeded, unkilled, tmp_path):
+    with World(tmp_path, seeded, **{"spark.master": "local-cluster[2,1,1024]"}) as w:
         first = w.start()
         assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 40, first)
-        frozen = processes(first.pid, "pyspark.daemon")
+        frozen = processes(first.pid, "CoarseGrainedExecutorBackend") + processes(first.pid, "pyspark.daemon")
         for pid in frozen:
             os.kill(pid, signal.SIGSTOP)
         os.kill(first.pid, signal.SIGKILL)
@@ -301,7 +363,6 @@ def test_workers_that_were_frozen_wake_after_a_second_driver_has_finished(spark,
         w.is_sound(spark, unkilled[1])
 
 
-@pytest.mark.slow
 def test_a_frozen_driver_keeps_its_round_and_goes_on(spark, seeded, unkilled, tmp_path):
     with World(tmp_path, seeded) as w:
         first = w.start()
@@ -314,7 +375,6 @@ def test_a_frozen_driver_keeps_its_round_and_goes_on(spark, seeded, unkilled, tm
         w.is_sound(spark, unkilled[1])
 
 
-@pytest.mark.slow
 def test_two_drivers_of_one_round(spark, seeded, unkilled, tmp_path):
     with World(tmp_path, seeded) as w:
         both = [ended(p) for p in [w.start(), w.start()]]
@@ -322,7 +382,6 @@ def test_two_drivers_of_one_round(spark, seeded, unkilled, tmp_path):
         w.is_sound(spark, unkilled[1])
 
 
-@pytest.mark.slow
 def test_two_rounds_at_once(spark, seeded, unkilled, tmp_path):
     """The second takes what the first has not claimed: nothing is planned by both."""
     with World(tmp_path, seeded, **{"frontier.buckets_per_round": 4}) as w:
@@ -347,8 +406,7 @@ def _loaded(rows) -> list[dict]:
 
 
 # -- a full disk ---------------------------------------------------------------------------------------------------
-@pytest.mark.slow
-@pytest.mark.parametrize("mib", [2, 3, 4])
+@pytest.mark.parametrize("mib", [2, 4])
 def test_a_full_disk(spark, seeded, unkilled, tmp_path, mib):
     """On a file system of a few MiB the round ends with one message; with more room it finishes."""
     with World(tmp_path, None) as w:
