@@ -75,14 +75,16 @@ def verified(pairs: DataFrame, texts: DataFrame, cfg: Dedup, round_id: str) -> D
     def with_text(df: DataFrame, side: str) -> DataFrame:
         return df.join(texts.select(F.col("capture_id").alias(f"{side}_capture"), F.col("text").alias(f"{side}_body")), f"{side}_capture")
 
-    both = with_text(with_text(pairs, "a"), "b").select("a_text", "b_text", "a_capture", "b_capture", "distance", "minhash", "a_body", "b_body")
+    # pairs of one text come after one another, and the texts of a cluster soon meet again
+    both = with_text(with_text(pairs, "a"), "b").select("a_text", "b_text", "a_capture", "b_capture", "distance", "minhash", "a_body", "b_body").sortWithinPartitions("b_capture", "a_capture")
     limit, floor = cfg.hamming, cfg.jaccard
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known = _Shingles()
         for batch in batches:
             rows = []
             for r in batch.to_pylist():
-                j = jaccard(shingles(r["a_body"]), shingles(r["b_body"]))
+                j = jaccard(known.of(r["a_capture"], r["a_body"]), known.of(r["b_capture"], r["b_body"]))
                 method = "minhash" if j >= floor else "simhash" if r["distance"] <= limit and j >= SIMHASH_JACCARD else "similar" if r["distance"] <= SIMILAR_DISTANCE else None
                 if method is not None:
                     rows.append({k: r[k] for k in ("a_text", "b_text", "a_capture", "b_capture", "distance")} | {"method": method, "jaccard": j, "merged": method != "similar"})
@@ -90,6 +92,26 @@ def verified(pairs: DataFrame, texts: DataFrame, cfg: Dedup, round_id: str) -> D
 
     return both.mapInArrow(judge, "a_text string, b_text string, a_capture string, b_capture string, distance int, method string, jaccard double, merged boolean").withColumn("round_id", F.lit(round_id))
 
+
+class _Shingles:
+    """Shingles of the texts compared last, at most MAX_KEPT of them in all."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, set[bytes]] = {}
+        self.size = 0
+
+    def of(self, capture: str, text: str) -> set[bytes]:
+        found = self.kept.pop(capture, None)
+        if found is None:
+            found = shingles(text)
+            self.size += len(found)
+        self.kept[capture] = found  # the newest stands last
+        while self.size > MAX_KEPT and len(self.kept) > 2:
+            self.size -= len(self.kept.pop(next(iter(self.kept))))
+        return found
+
+
+MAX_KEPT = 500_000  # shingles: some 50 MiB
 
 _PAIR = pa.schema([("a_text", pa.string()), ("b_text", pa.string()), ("a_capture", pa.string()), ("b_capture", pa.string()), ("distance", pa.int32()), ("method", pa.string()), ("jaccard", pa.float64()), ("merged", pa.bool_())])
 

@@ -51,13 +51,24 @@ def parsed(items: DataFrame, read: ReadRecord, cfg: Config, now: float, tasks: i
     schema = arrow_schema(items.sparkSession)
 
     def batches(it: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in it:
+        for n, batch in enumerate(it):
+            if n == 0:
+                warm_up(cfg, now)
             rows = batch.to_pylist()
             for i in range(0, len(rows), BATCH):
                 yield from _isolated(rows[i:i + BATCH], read, cfg, now, schema)
 
     spread = items.repartitionByRange(tasks, "file", "offset").sortWithinPartitions("file", "offset")
     return spread.select(*[c.split(" ", 1)[0] for c in ITEM_SCHEMA]).mapInArrow(batches, PARSED_SCHEMA)
+
+
+def warm_up(cfg: Config, now: float) -> None:
+    """Loads what a first page loads (language model, public suffixes, compiled scope), so that no child has to: 0.8 s each."""
+    row = dict.fromkeys((c.split(" ", 1)[0] for c in ITEM_SCHEMA)) | {"capture_id": "", "kind": "page", "url": "http://page.example/", "outcome": "fetched", "content_type": "text/html", "depth": 0, "redirects": 0, "quality": 0.5}
+    parse_item(row, lambda *_: ([], _OWN_PAGE), cfg, now)
+
+
+_OWN_PAGE = b'<!doctype html><title>A page</title><p>Words enough for the language of a page to be told from them.</p><a href="/next">next</a>'
 
 
 def arrow_schema(spark: SparkSession) -> pa.Schema:
