@@ -74,6 +74,7 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
             builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a JVM that dies is told once, by cli.guarded
+    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")  # py4j says some of it by the root logger
     for key, value in {**SETTINGS, **({} if submitted else ONE_MACHINE), **(QUICK if quick else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
         builder = builder.config(key, value)
     try:

@@ -60,6 +60,7 @@ class Tables:
         """The table, or some partitions of it; an empty frame of its schema if there are none. Raises TableError."""
         from py4j.protocol import Py4JNetworkError
 
+        spark = self.spark  # that it does not start says nothing about the table
         if not self.exists(name):
             return self._empty(name)
         try:
@@ -69,8 +70,8 @@ class Tables:
             if not files:
                 return self._empty(name)
             if len(files) <= DIRECT_FILES:  # Delta's own scan runs a Spark job on its log for each table of a query
-                return self.spark.read.schema(", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)).option("basePath", self.path(name)).parquet(*files)
-            df = self.spark.read.format("delta").load(self.path(name))
+                return spark.read.schema(", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)).option("basePath", self.path(name)).parquet(*files)
+            df = spark.read.format("delta").load(self.path(name))
             return df.where(" AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true")
         except (OSError, Py4JNetworkError):  # the JVM has died: that says nothing about the table
             raise
