@@ -69,7 +69,7 @@ class Crawl:
             if not isinstance(state["open"], dict) or not isinstance(state["next_no"], int):
                 raise TypeError("open")
         except (ValueError, KeyError, TypeError):
-            raise CrawlError(f"{self.objects.root}/crawl.json is damaged: restore it, or move {self.objects.root} away and run `crawlkit rebuild`") from None
+            raise CrawlError(f"{self.objects.root}/crawl.json is damaged: restore it from a copy") from None
         if "rebucket_to" in state:
             raise CrawlError(f"{self.data} is on its way from {state['buckets']} to {state['rebucket_to']} host buckets: finish it with `crawlkit rebucket {state['rebucket_to']}`")
         if state["buckets"] != self.cfg.frontier.buckets:
