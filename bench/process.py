@@ -36,7 +36,7 @@ class Watched:
     tail: list[str] = field(default_factory=list)
 
 
-def watch(argv: list[str], phase_of: Callable[[dict[str, Any]], str | None] = lambda event: None, env: dict[str, str] | None = None, timeout_s: float = 900.0) -> Watched:
+def watch(argv: list[str], phase_of: Callable[[dict[str, Any]], str | None] = lambda event: None, env: dict[str, str] | None = None, timeout_s: float = 2400.0) -> Watched:
     """Runs the command to its end. phase_of: a JSON line of its standard error -> name of the phase that begins with it."""
     seen = Watched()
     began = time.perf_counter()

@@ -82,7 +82,7 @@ def figures(web: RealWeb, here: Watched, there: Watched, idle: dict[str, float],
         "here": {"rounds": len(said["rounds"]), "outcomes": said["outcomes"], "pages": pages, "wall_s": here.wall_s, "cpu_s": here.cpu_s, "peak_bytes": here.peak_bytes, "peak_by_program": here.peak_by_program,
                  "cpu_by_stage": {n: dict(c) for n, c in cpu.items()}, "wall_by_stage": dict(here.wall), "python_ms_a_page": sum(cpu.get(s, Counter())["python"] for s in PYTHON_STAGES) / pages * 1000},
         "scrapy": {"statuses": statuses, "pages": statuses.get("200", 0), "wall_s": there.wall_s, "cpu_s": there.cpu_s, "peak_bytes": there.peak_bytes},
-        "idle_rounds_s": idle,
+        "idle_rounds_s": idle, "load_average": os.getloadavg()[2],
     }
 
 
@@ -105,7 +105,8 @@ def table(r: dict[str, Any]) -> str:
         lines.append(f"| {name} | {here['wall_by_stage'].get(name, 0):.1f} | {cpu.get('java', 0) / here['pages'] * 1000:.2f} | {cpu.get('python', 0) / here['pages'] * 1000:.2f} |")
     lines += ["", "Both sides: user and system time of the whole process tree, from the start of the command to its end. Peak memory is proportional (PSS), sampled once a second. "
               "Scrapy: settings of its page on broad crawls, 180 s timeout, retries, robots.txt, LinkExtractor, warcio with gzip, one request at a time on a host; it keeps no state between runs, finds no duplicates and writes no tables. "
-              "What Scrapy's ratio does not show: the web is on the same machine, so no answer is waited for.", ""]
+              "What Scrapy's ratio does not show: the web is on the same machine, so no answer is waited for.",
+              f"Load average of the quarter hour at the end: {r['load_average']:.1f}; above the number of cores other work ran too, and walls (and some CPU) are longer than they need be.", ""]
     return "\n".join(lines)
 
 

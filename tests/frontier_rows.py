@@ -59,12 +59,18 @@ def _batches(names: list[str], rows: int, next_fetch: float, now: float) -> Iter
         digests = [hashlib.sha256(u.encode()).hexdigest() for u in urls]
         same: dict[str, Any] = {"state": "fetched", "priority_class": 1, "boost": 0.0, "depth": 2, "redirects": 0, "source": "link", "first_seen": now, "last_fetch": now, "next_fetch": next_fetch, "interval_s": 604_800.0,
                                 "last_status": 200, "retries": 0, "n_fetch": 1, "n_change": 0, "history": "N", "content_type": "text/html", "content_length": 30_000, "outlinks": 40, "flags": [], "updated_no": 0}
-        made = {"url_key": [bytes.fromhex(d[:32]) for d in digests], "url": urls, "host": hosts, "domain": hosts, "body_sha256": digests, "text_sha256": digests[::-1], "capture_id": [f"r0-0-0-{start + i}" for i in range(n)]}
+        made = {"url_key": [bytes.fromhex(d[:32]) for d in digests], "url": urls, "host": hosts, "domain": hosts, "body_sha256": digests}
         arrays = []
         for c in columns:
-            values = made.get(c.name, [same.get(c.name)] * n)
-            kind = ARROW[c.type]
-            arrays.append(pa.array([round(v * 1e6) for v in values], pa.int64()).cast(kind) if c.type == "timestamp" and values[0] is not None else pa.array(values, kind))
+            kind, value = ARROW[c.type], same.get(c.name)
+            if c.name in made:
+                arrays.append(pa.array(made[c.name], kind))
+            elif value is None:
+                arrays.append(pa.nulls(n, kind))
+            elif c.type == "timestamp":
+                arrays.append(pa.repeat(pa.scalar(round(value * 1e6), pa.int64()), n).cast(kind))
+            else:
+                arrays.append(pa.repeat(pa.scalar(value, kind), n))
         yield pa.RecordBatch.from_arrays(arrays, [c.name for c in columns])
 
 
