@@ -253,13 +253,13 @@ def test_a_finished_round_run_again_changes_nothing(unkilled):
 
 
 # -- killed --------------------------------------------------------------------------------------------------------
-@pytest.mark.ci
 def test_a_driver_killed_while_it_fetches(spark, planned, fetched, tmp_path):
     """Its JVM and workers are left to themselves; another driver starts at once."""
     with World(tmp_path, planned) as w:
         first = w.start()
         assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 60, first)
-        os.kill(first.pid, signal.SIGKILL)
+        first.kill()
+        first.wait()
         w.to_parse(spark)
         w.is_sound_to_parse(spark, fetched)
         assert most_asked(w.log()) == 2

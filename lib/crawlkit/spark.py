@@ -83,6 +83,7 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
         spark = builder.getOrCreate()
     except Exception as e:  # the gateway raises several unrelated types
         raise SessionError(f"Spark did not start: {str(e).splitlines()[0]:.300}; check that Java 17 runs and that spark.* settings are right") from None
+    spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # prints a stack when the JVM has died; no public way
     if spark.conf.get("spark.speculation", "false").lower() == "true" or spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
         raise SessionError("spark.speculation is on: a copied fetch task would ask a host twice; set spark.speculation=false")
     return spark
