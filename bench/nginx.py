@@ -17,21 +17,22 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.tls_server import _authority, _certificate
 
-_CONF = """
+_HEAD = """
 worker_processes 1;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
 daemon off;
 {user}
-events {{ worker_connections 2048; }}
+events {{ worker_connections 4096; }}
 http {{
-  access_log off;
-  types {{ text/html html; }}
+  {log}
   keepalive_requests 100000000;
   client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3; uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
+"""
+_SERVERS = """
+  types {{ text/html html; }}
   server {{ listen 127.0.0.1:{http}; root {folder}/html; }}
   server {{ listen 127.0.0.1:{https} ssl; root {folder}/html; keepalive_timeout 0; ssl_certificate {folder}/server.pem; ssl_certificate_key {folder}/server.pem; }}
-}}
 """
 
 
@@ -57,13 +58,17 @@ def nginx(files: dict[str, bytes]) -> Iterator[Nginx]:
         (folder / "server.pem").write_bytes(certificate.public_bytes(pem) + key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
         (folder / "ca.pem").write_bytes(_authority()[0].public_bytes(pem))
         http, https = _free_ports(2)
-        with running(folder, _CONF.format(folder=folder, http=http, https=https, user=user_line()), "127.0.0.1", http):
+        with running(folder, configuration(folder, "access_log off;", _SERVERS.format(folder=folder, http=http, https=https)), "127.0.0.1", http):
             yield Nginx(http, https, folder / "ca.pem")
 
 
-def user_line() -> str:
-    """Started as root, the workers stay root, so that they can read the folder."""
-    return "user root;" if Path("/proc/self").stat().st_uid == 0 else ""
+def configuration(folder: Path, log: str, servers: str) -> str:
+    """A whole nginx.conf that keeps everything below `folder`; started as root, the workers stay root, so that they can read it.
+
+    log: access_log directives. servers: what else stands in the http block.
+    """
+    user = "user root;" if Path("/proc/self").stat().st_uid == 0 else ""
+    return _HEAD.format(folder=folder, user=user, log=log) + servers + "}\n"
 
 
 @contextlib.contextmanager

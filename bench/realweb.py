@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.nginx import _free_ports, running, user_line
+from bench.nginx import _free_ports, configuration, running
 
 PACKAGES = "python3-doc postgresql-doc git-doc debian-reference-en debian-handbook"
 ARTICLES = "suites/articles/articles_half.tar.gz"
@@ -25,26 +25,15 @@ SHARED = Path(os.environ.get("CRAWLKIT_SHARED") or Path(__file__).resolve().pare
 _FOLDERS = (("python", "/usr/share/doc/python3*/html"), ("postgresql", "/usr/share/doc/postgresql-doc-*/html"), ("git", "/usr/share/doc/git-doc"),
             ("reference", "/usr/share/debian-reference"), ("handbook", "/usr/share/doc/debian-handbook/html/*"))
 
-_CONF = """
-worker_processes 1;
-pid {folder}/nginx.pid;
-error_log {folder}/error.log;
-daemon off;
-{user}
-events {{ worker_connections 4096; }}
-http {{
-  {log}
+_SERVERS = """
   types {{ text/html html htm; text/plain txt; text/css css; application/javascript js; image/png png; }}
   default_type application/octet-stream;
-  keepalive_requests 100000000;
   keepalive_timeout 300s;
-  client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3; uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
   server {{
     {listen}
     location = /robots.txt {{ default_type text/plain; return 200 "User-agent: *\\nDisallow: /private/\\n"; }}
     location / {{ root {folder}/html/$host; index index.html; }}
   }}
-}}
 """
 
 
@@ -92,7 +81,7 @@ def serve(log: Path | None = None) -> Iterator[RealWeb]:
         hosts = {host: f"127.88.0.{n + 1}" for n, host in enumerate(starts)}
         port = _free_ports(1)[0]
         log_lines = f"log_format line '$host $request_uri $status $body_bytes_sent'; access_log {log} line;" if log else "access_log off;"
-        conf = _CONF.format(folder=folder, user=user_line(), log=log_lines, listen=" ".join(f"listen {a}:{port};" for a in hosts.values()))
+        conf = configuration(folder, log_lines, _SERVERS.format(folder=folder, listen=" ".join(f"listen {a}:{port};" for a in hosts.values())))
         bodies, total, files = set(), 0, [f for host in starts for f in (folder / "html" / host).rglob("*.html")]
         for file in files:
             body = file.read_bytes()

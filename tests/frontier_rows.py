@@ -41,7 +41,7 @@ def known_urls(job: Job, rows_a_bucket: int, domains_a_bucket: int, next_fetch: 
         job.tables.replace("crawldb", [])
         adds = []
         for bucket, names in domains.items():
-            files = write_files(t, Path(folder), _batches(names, rows_a_bucket, next_fetch, now), {"host_bucket": str(bucket)})
+            files = write_files(t, Path(folder), _batches(names, bucket, rows_a_bucket, next_fetch, now))
             adds += [add_action(r) for b in files for r in b.to_pylist()]
         job.tables._commit(t, adds, None)
         job.tables.replace("hostdb", [{"host": n, "domain": n, "host_bucket": b, "class": "generic", "first_seen": now, "updated_no": 0} for b, names in domains.items() for n in names])
@@ -49,15 +49,14 @@ def known_urls(job: Job, rows_a_bucket: int, domains_a_bucket: int, next_fetch: 
     return rows_a_bucket * buckets
 
 
-def _batches(names: list[str], rows: int, next_fetch: float, now: float) -> Iterator[pa.RecordBatch]:
-    t = TABLES["crawldb"]
-    columns = [c for c in t.columns if c.name != "host_bucket"]
+def _batches(names: list[str], bucket: int, rows: int, next_fetch: float, now: float) -> Iterator[pa.RecordBatch]:
+    columns = TABLES["crawldb"].columns
     for start in range(0, rows, BLOCK):
         n = min(BLOCK, rows - start)
         hosts = [names[(start + i) % len(names)] for i in range(n)]
         urls = [f"http://{h}/page/{start + i}" for i, h in enumerate(hosts)]
         digests = [hashlib.sha256(u.encode()).hexdigest() for u in urls]
-        same: dict[str, Any] = {"state": "fetched", "priority_class": 1, "boost": 0.0, "depth": 2, "redirects": 0, "source": "link", "first_seen": now, "last_fetch": now, "next_fetch": next_fetch, "interval_s": 604_800.0,
+        same: dict[str, Any] = {"host_bucket": bucket, "state": "fetched", "priority_class": 1, "boost": 0.0, "depth": 2, "redirects": 0, "source": "link", "first_seen": now, "last_fetch": now, "next_fetch": next_fetch, "interval_s": 604_800.0,
                                 "last_status": 200, "retries": 0, "n_fetch": 1, "n_change": 0, "history": "N", "content_type": "text/html", "content_length": 30_000, "outlinks": 40, "flags": [], "updated_no": 0}
         made = {"url_key": [bytes.fromhex(d[:32]) for d in digests], "url": urls, "host": hosts, "domain": hosts, "body_sha256": digests}
         arrays = []

@@ -154,13 +154,12 @@ def params(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = No
 
     crawlkit params --data DIR
     """
-    from crawlkit.adapters.delta import Tables
+    from crawlkit.control.commands import plain_tables
     from crawlkit.crawl import Crawl
     from crawlkit.tables import TABLES
 
     def run() -> dict[str, Any]:
-        tables = Tables(lambda: None, Crawl(data, load_config(config, tuple(set_ or ()))).tables_root)
-        rows = sorted(tables.rows("param_rules", TABLES["param_rules"].column_names), key=lambda r: (r["host"], r["name"]))
+        rows = sorted(plain_tables(Crawl(data, load_config(config, tuple(set_ or ())))).rows("param_rules", TABLES["param_rules"].column_names), key=lambda r: (r["host"], r["name"]))
         rules: dict[str, list[str]] = {}
         for r in rows:
             rules.setdefault(r["host"], []).append(r["name"])

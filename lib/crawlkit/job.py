@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -395,10 +394,6 @@ def report(job: Job, round_: Round) -> Counts:
 
 STAGES: dict[str, Callable[..., Counts]] = {"inject": inject, "generate": generate, "fetch": fetch, "commit": commit, "parse": parse, "dedup": dedup, "update": update, "rank": rank, "report": report}
 ROUND = ("generate", "fetch", "commit", "parse", "dedup", "update", "rank", "report")
-
-
-def to_json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, default=str)
 
 
 def make_job(data: Path, cfg: Config, **kw: Any) -> Job:

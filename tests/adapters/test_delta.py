@@ -60,6 +60,14 @@ def test_rows_of_another_partition_are_refused_before_the_commit(tmp_path):
     assert [r["host"] for r in seen(tmp_path, "hostdb")] == ["a.example"]
 
 
+def test_rows_of_another_partition_than_the_only_one_are_refused_too(tmp_path):
+    t = tables(tmp_path)
+    t.replace("hostdb", [{"host": "a.example", "host_bucket": 1}], {"host_bucket": [1]})
+    with pytest.raises(TableError, match="nothing was committed"):
+        t.replace("hostdb", [{"host": "a.example", "host_bucket": 1}, {"host": "b.example", "host_bucket": 2}], {"host_bucket": [1]})
+    assert [(r["host"], r["host_bucket"]) for r in seen(tmp_path, "hostdb")] == [("a.example", 1)]
+
+
 def test_the_guard_is_asked_before_each_commit_and_stops_it(tmp_path):
     class Lost(Exception):
         pass

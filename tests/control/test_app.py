@@ -16,16 +16,9 @@ from crawlkit.config import Config, ConfigError
 from crawlkit.control.app import MAX_BODY_BYTES, OPEN_PATHS, make_app
 from crawlkit.control.commands import pending, plain_tables
 from crawlkit.control.serve import token_of
-from tests.control.smallcrawl import NOW, fill, make_crawl
+from tests.control.smallcrawl import NOW
 
 TOKEN = "0123456789abcdef-token"
-
-
-@pytest.fixture
-def crawl(tmp_path):
-    crawl = make_crawl(tmp_path)
-    fill(crawl)
-    return crawl
 
 
 @pytest.fixture

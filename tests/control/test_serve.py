@@ -15,18 +15,11 @@ from typer.testing import CliRunner
 from crawlkit import cli_steer  # noqa: F401
 from crawlkit.adapters.orders import read_orders
 from crawlkit.cli import app
-from tests.control.smallcrawl import NOW, fill, make_crawl
+from tests.control.smallcrawl import NOW
 from tests.crawlproc import command, environment
 
 RUN = CliRunner()
 TOKEN = "a-token-of-enough-characters"
-
-
-@pytest.fixture
-def crawl(tmp_path):
-    crawl = make_crawl(tmp_path)
-    fill(crawl)
-    return crawl
 
 
 def test_it_serves_on_loopback_with_a_token(crawl):

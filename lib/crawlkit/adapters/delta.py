@@ -1,8 +1,7 @@
 """The Delta tables of one crawl: read, replace a part, append nothing twice.
 
 Every write replaces whole partitions (those of the round and writer, or of buckets) or the whole table, so each can be
-repeated. The tasks write data files into a folder of the write's own below the table and tell the driver their names;
-then one commit to the Delta log adds them and removes those they replace. A task that is tried again and a write that
+repeated. The tasks write data files under names of their own below the table and tell the driver of them; then one commit to the Delta log adds them and removes those they replace. A task that is tried again and a write that
 dies leave files that no reader sees and VACUUM removes. docs/decisions/007-delta-commits.md says why Spark's Delta
 writer is not used.
 Writers hold the commit lock W (adapters/lease.py); `guard` is called just before each commit.
@@ -113,18 +112,14 @@ class Tables:
         data: a frame, or rows with times as Unix s; columns that it lacks are null. All its rows must lie in `part`.
         """
         t = TABLES[name]
-        folder = Path(self.path(name))
-        fixed = {c: str(values[0]) for c, values in (part or {}).items() if len(values) == 1}
-        moving = [c for c in t.partition_by if c not in fixed]
+        several = [c for c in t.partition_by if len((part or {}).get(c, ())) != 1]
         if isinstance(data, Sequence):
-            table = arrow_table(t, data)
-            files = [r for b in write_files(t, folder, (table.sort_by([(c, "ascending") for c in moving]) if moving else table).to_batches(), fixed) for r in b.to_pylist()]
+            adds = self._write(t, sorted(data, key=lambda r: [str(r.get(c)) for c in several]))
         else:
-            frame = self.conform(name, data).drop(*fixed)
-            if moving:  # a partition in one task, so in one file, in the order of its key
-                frame = frame.repartition(*moving).sortWithinPartitions(*moving, *t.key)
-            files = [r.asDict() for r in frame.mapInArrow(functools.partial(_write_task, t, folder, fixed), ADDED_DDL).collect()]
-        adds = [add_action(r) for r in files]
+            frame = self.conform(name, data)
+            if several:  # a partition in one task, so in one file, in the order of its key
+                frame = frame.repartition(*several).sortWithinPartitions(*several, *t.key)
+            adds = [add_action(r.asDict()) for r in frame.mapInArrow(functools.partial(write_files, t, Path(self.path(name))), ADDED_DDL).collect()]
         if stray := [a for a in adds if part is not None and any(a.partition_values[c] not in map(str, values) for c, values in part.items())]:
             raise TableError(f"table {name}: rows of {stray[0].partition_values} were given for {dict(part or {})}; nothing was committed")
         self._commit(t, adds, part)
@@ -132,8 +127,10 @@ class Tables:
     def append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add rows (times as Unix s) to an unpartitioned table; another writer's rows stay."""
         t = TABLES[name]
-        files = [r for b in write_files(t, Path(self.path(name)), arrow_table(t, rows).to_batches(), {}) for r in b.to_pylist()]
-        self._commit(t, [add_action(r) for r in files], {}, keep=True)
+        self._commit(t, self._write(t, rows), None, keep=True)
+
+    def _write(self, t: Table, rows: Sequence[Mapping[str, Any]]) -> "list[AddAction]":
+        return [add_action(r) for b in write_files(t, Path(self.path(t.name)), arrow_table(t, rows).to_batches()) for r in b.to_pylist()]
 
     def _commit(self, t: Table, adds: "list[AddAction]", part: Part | None, keep: bool = False) -> None:
         from deltalake import CommitProperties
@@ -189,10 +186,6 @@ class Tables:
 
     def _unreadable(self, name: str, e: Exception) -> TableError:
         return TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore the folder from a copy")
-
-
-def _write_task(t: Table, folder: Path, fixed: Mapping[str, str], batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    return write_files(t, folder, batches, fixed)
 
 
 def quote(value: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet
 
 from crawlkit.tables import ARROW, Table
@@ -25,46 +26,39 @@ ADDED = pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("modified_ms",
 ADDED_DDL = "path string, bytes bigint, modified_ms bigint, partition string, stats string"
 
 
-def write_files(t: Table, folder: Path, batches: Iterable[pa.RecordBatch], fixed: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Write batches as Parquet files below the table's `folder`; yields one row (`ADDED`) a file.
+def write_files(t: Table, folder: Path, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write batches of all of the table's columns as Parquet files below its `folder`; yields one row (`ADDED`) a file.
 
-    fixed: partition columns of one value, left out of the batches. Batches are sorted by the other partition columns;
-    rows of one partition that come apart go to several files.
+    Rows of one partition that come apart go to several files.
     """
-    moving = [c for c in t.partition_by if c not in fixed]
     schema = pa.schema([(c.name, ARROW[c.type]) for c in t.columns if c.name not in t.partition_by])
     out: _File | None = None
     for batch in batches:
-        for values, run in _runs(batch, moving):
+        for values, run in _runs(batch, t.partition_by):
             if out is not None and (out.values != values or out.written > FILE_BYTES):
-                yield out.close(t, fixed)
+                yield out.close(t)
                 out = None
             if out is None:
-                every = {**fixed, **values}
-                out = _File(folder, "".join(f"{c}={every[c]}/" for c in t.partition_by), schema, values)
+                out = _File(folder, schema, values)
             out.add(run.select(schema.names))
     if out is not None:
-        yield out.close(t, fixed)
+        yield out.close(t)
 
 
 def _runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[dict[str, str], pa.RecordBatch]]:
     """Slices of equal values in `columns`, with those values."""
-    if not columns:
-        if batch.num_rows:
-            yield {}, batch
-        return
-    keys = list(zip(*(batch.column(c).to_pylist() for c in columns), strict=True))
+    ends = {batch.num_rows}.union(*(pa.compute.run_end_encode(batch.column(c)).run_ends.to_pylist() for c in columns))
     start = 0
-    for i in range(1, len(keys) + 1):
-        if i == len(keys) or keys[i] != keys[start]:
-            yield dict(zip(columns, map(str, keys[start]), strict=True)), batch.slice(start, i - start)
-            start = i
+    for end in sorted(ends - {0}):
+        yield {c: str(batch.column(c)[start].as_py()) for c in columns}, batch.slice(start, end - start)
+        start = end
 
 
 class _File:
     """One Parquet file being written."""
 
-    def __init__(self, folder: Path, below: str, schema: pa.Schema, values: dict[str, str]) -> None:
+    def __init__(self, folder: Path, schema: pa.Schema, values: dict[str, str]) -> None:
+        below = "".join(f"{c}={v}/" for c, v in values.items())
         self.place, self.values, self.schema = f"{below}{uuid.uuid4().hex}.parquet", values, schema
         self.path = folder / self.place
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,10 +79,10 @@ class _File:
             self.written += self.held_bytes
             self.held, self.held_bytes = [], 0
 
-    def close(self, t: Table, fixed: Mapping[str, str]) -> pa.RecordBatch:
+    def close(self, t: Table) -> pa.RecordBatch:
         self._flush()
         self.writer.close()
-        row = (self.place, self.path.stat().st_size, int(time.time() * 1000), json.dumps({**fixed, **self.values}), json.dumps(statistics(t, self.footers[0])))
+        row = (self.place, self.path.stat().st_size, int(time.time() * 1000), json.dumps(self.values), json.dumps(statistics(t, self.footers[0])))
         return pa.RecordBatch.from_arrays([pa.array([v], f.type) for v, f in zip(row, ADDED, strict=True)], schema=ADDED)
 
 

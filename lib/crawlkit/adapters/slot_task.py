@@ -28,6 +28,7 @@ from crawlkit.adapters.slot_send import Sender
 from crawlkit.config import Config
 from crawlkit.outcomes import Outcome, Reason, Refused
 from crawlkit.records import FetchItem
+from crawlkit.rules import sitemaps
 from crawlkit.rules.answers import Judged, judge
 from crawlkit.rules.conditional import conditional_headers
 from crawlkit.rules.domains import registered_domain
@@ -40,7 +41,6 @@ _STEPS_AT_ONCE = 200  # then the sockets get their turn
 _LEASE_WATCH_S = 0.2
 _ROBOTS_ACCEPT = "text/plain,*/*;q=0.5"
 _SITEMAP_ACCEPT = "application/xml,text/xml,application/rss+xml,application/atom+xml,*/*;q=0.5"
-SITEMAP_BYTES = 50 * 1024 * 1024  # sitemaps.org: at most 50 MB, before compression
 
 
 class SlotTask:
@@ -240,7 +240,7 @@ class SlotTask:
 
     async def _page(self, ticket: Send) -> None:
         item = ticket.job.item
-        limits = {} if item.kind == "page" else {"accept": _SITEMAP_ACCEPT, "content_types": (), "max_body_bytes": max(self._cfg.fetch.max_body_bytes, SITEMAP_BYTES)}
+        limits = {} if item.kind == "page" else {"accept": _SITEMAP_ACCEPT, "content_types": (), "max_body_bytes": max(self._cfg.fetch.max_body_bytes, sitemaps.MAX_BYTES)}
         answer = await self._sender.ask(item.url, item.etag, item.last_modified, **limits)
         await self._sender.settle(ticket, answer)
         judged = judge(item.url, answer, bool(conditional_headers(item.etag, item.last_modified)), self._policy, self._allow)

@@ -19,7 +19,6 @@ from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of
 from crawlkit.rules.xmlscan import EVENTS_AN_ADDRESS, Event, Scanner, attributes_of, has_reference
 
 MAX_ENTRIES = 50_000
-MAX_INDEX_DEPTH = 3  # an index inside an index inside an index: the protocol knows one level
 DEFAULT_PRIORITY = 0.5
 
 

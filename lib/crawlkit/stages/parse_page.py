@@ -16,13 +16,13 @@ from crawlkit.rules.content_types import media_type
 from crawlkit.rules.page import Page, parse_page
 from crawlkit.rules.scope import Scope, scope_reason
 from crawlkit.rules.shapes import url_shape
+from crawlkit.rules.sitemaps import MAX_BYTES
 from crawlkit.rules.urls import UrlPolicy, host_of, url_key
-from crawlkit.stages.parse_sitemap import found, read_sitemap
+from crawlkit.stages.parse_sitemap import found, read_sitemap, reject
 from crawlkit.tables import TABLES
 
 MAX_DECODED_BYTES = 32 * 1024 * 1024
 CRAWLED_KINDS = frozenset({"a", "area", "frame", "iframe", "canonical", "alternate", "mobile", "amphtml", "next", "prev", "refresh", "redirect"})
-MAX_SITEMAP_BYTES = 50 * 1024 * 1024
 MAX_CELL_CHARS = 2000
 
 ITEM_SCHEMA = ("capture_id string", "kind string", "vouched array<string>", "url_key binary", "url string", "host string", "domain string", "depth int", "redirects int", "outcome string", "content_type string", "truncated string", "redirect_to string", "quality double", "file string", "offset bigint", "length bigint")
@@ -53,10 +53,12 @@ def parse_item(row: dict[str, Any], read: Callable[[str, int, int], tuple[list[t
     try:
         headers, payload = read(row["file"], row["offset"], row["length"])
     except Refused as e:
-        return _reject(out, row, e.reason, e.detail)
-    decoded = decode_content(payload, [v for k, v in headers if k.lower() == "content-encoding"], MAX_DECODED_BYTES if row["kind"] == "page" else MAX_SITEMAP_BYTES)
+        reject(out, row["url"], e.reason, e.detail)
+        return out
+    decoded = decode_content(payload, [v for k, v in headers if k.lower() == "content-encoding"], MAX_DECODED_BYTES if row["kind"] == "page" else MAX_BYTES)
     if decoded.raw_kept:
-        return _reject(out, row, Reason.BODY_UNDECODABLE, decoded.error or "")
+        reject(out, row["url"], Reason.BODY_UNDECODABLE, decoded.error or "")
+        return out
     _, scope, policy = _compiled(cfg)
     cut = bool(decoded.truncated or decoded.error)
     if row["kind"] != "page" and read_sitemap(out, row, decoded.body, cut, cfg, scope, policy, now):
@@ -73,11 +75,6 @@ def parse_item(row: dict[str, Any], read: Callable[[str, int, int], tuple[list[t
 def _many_of_one_shape(rows: list[dict[str, Any]], limit: int) -> bool:
     """Whether more than `limit` outlinks have one shape (rules/shapes.py): the mark of pages that a program makes without end."""
     return len(rows) > limit and max(Counter(url_shape(r["url"]) for r in rows).values()) > limit
-
-
-def _reject(out: dict[str, Any], row: dict[str, Any], reason: Reason, detail: str) -> dict[str, Any]:
-    out["rejects"] = [{"item": row["url"], "reason": str(reason), "detail": detail[:MAX_CELL_CHARS]}]
-    return out
 
 
 def _page_row(page: Page, decoded_bytes: int, row: dict[str, Any], cut: bool) -> dict[str, Any]:
@@ -117,7 +114,7 @@ def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, 
         if refused is None and url not in seen:
             seen.add(url)
             fetch_kind = "feed" if kind == "feed" else row["kind"] if kind == "redirect" else "page"
-            out["found"].append(found(url, depth, kind if kind in ("redirect", "canonical") else "link", fetch_kind, row["url_key"], cfg, redirects=row["redirects"] + 1 if kind == "redirect" else 0))
+            out["found"].append(found(url, key, host, depth, kind if kind in ("redirect", "canonical") else "link", fetch_kind, row["url_key"], cfg, redirects=row["redirects"] + 1 if kind == "redirect" else 0))
 
 
 def _refusal(kind: str, url: str, depth: int, row: dict[str, Any], scope: Scope, year: int, cfg: Config) -> Reason | None:

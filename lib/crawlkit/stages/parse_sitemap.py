@@ -18,17 +18,17 @@ from crawlkit.rules.charset import charset_of_content
 from crawlkit.rules.content_types import media_type
 from crawlkit.rules.domains import host_bucket, registered_domain
 from crawlkit.rules.scope import Scope, scope_reason
-from crawlkit.rules.sitemaps import MAX_BYTES, Sitemap, parse
+from crawlkit.rules.sitemaps import Sitemap, parse
 from crawlkit.rules.urls import UrlPolicy, host_of, url_key
 
-MAX_ITEM_CHARS = 2000
+MAX_CHARS = 2000
+FEEDS = ("rss", "atom")
 
 
-def found(url: str, depth: int, source: str, fetch_kind: str, parent_key: bytes | None, cfg: Config, due_at: float | None = None, redirects: int = 0) -> dict[str, Any]:
-    """A found row of PARSED_SCHEMA."""
-    host = host_of(url)
+def found(url: str, key: bytes, host: str, depth: int, source: str, fetch_kind: str, parent_key: bytes | None, cfg: Config, due_at: float | None = None, redirects: int = 0) -> dict[str, Any]:
+    """A found row of PARSED_SCHEMA. key, host: those of `url`."""
     domain = registered_domain(host)
-    return {"url_key": url_key(url), "url": url, "host": host, "domain": domain, "host_bucket": host_bucket(domain, cfg.frontier.buckets), "source": source, "fetch_kind": fetch_kind,
+    return {"url_key": key, "url": url, "host": host, "domain": domain, "host_bucket": host_bucket(domain, cfg.frontier.buckets), "source": source, "fetch_kind": fetch_kind,
             "depth": depth, "redirects": redirects, "parent_key": parent_key, "due_at": due_at}
 
 
@@ -37,21 +37,21 @@ def read_sitemap(out: dict[str, Any], row: dict[str, Any], body: bytes, cut: boo
 
     An entry dated after our copy makes its URL due (fold); a date in the future is no evidence.
     """
-    sitemap = parse(body, row["url"], charset=charset_of_content(row["content_type"] or ""), vouched=frozenset(row["vouched"] or ()), policy=policy, max_bytes=MAX_BYTES)
+    sitemap = parse(body, row["url"], charset=charset_of_content(row["content_type"] or ""), vouched=frozenset(row["vouched"] or ()), policy=policy)
     if sitemap.kind == "none":
         return False
-    kind = "feed" if sitemap.kind in ("rss", "atom", "feed") else "sitemap"
+    kind = "feed" if sitemap.kind in FEEDS else "sitemap"
     year = time.gmtime(now).tm_year
     for url, lastmod, fetch_kind in _named(sitemap):
         reason = scope_reason(url, row["depth"] + 1, scope, year, page=fetch_kind == "page")
         if reason is None:
-            out["found"].append(found(url, row["depth"] + 1, kind, fetch_kind, row["url_key"], cfg, lastmod if lastmod is not None and lastmod <= now else None))
+            out["found"].append(found(url, url_key(url), host_of(url), row["depth"] + 1, kind, fetch_kind, row["url_key"], cfg, lastmod if lastmod is not None and lastmod <= now else None))
         else:
-            _reject(out, url, reason, f"named by {row['url']}")
+            reject(out, url[:MAX_CHARS], reason, f"named by {row['url']}")
     for url in sitemap.refused:
-        _reject(out, url, Reason.SITEMAP_FOREIGN, f"{row['url']} may not name it: no robots.txt there names this sitemap")
+        reject(out, url[:MAX_CHARS], Reason.SITEMAP_FOREIGN, f"{row['url']} may not name it: no robots.txt there names this sitemap")
     if sitemap.bad_entries:
-        _reject(out, row["url"], Reason.URL_INVALID, f"{sitemap.bad_entries} entries without a usable address")
+        reject(out, row["url"], Reason.URL_INVALID, f"{sitemap.bad_entries} entries without a usable address")
     out["page"] = {
         "url_key": row["url_key"], "url": row["url"], "host": row["host"], "parser_version": __version__, "kind": kind, "media_type": media_type(row["content_type"]) or None, "robots_meta": [], "noindex": False,
         "nofollow": False, "text_bytes": 0, "decoded_bytes": sitemap.decoded_bytes, "body_sha256": hashlib.sha256(body).hexdigest(), "links": len(out["found"]),
@@ -66,8 +66,8 @@ def _named(sitemap: Sitemap) -> Iterator[tuple[str, float | None, str]]:
         yield entry.url, entry.lastmod, "page"
 
 
-def _reject(out: dict[str, Any], item: str, reason: Reason, detail: str) -> None:
-    out["rejects"].append({"item": item[:MAX_ITEM_CHARS], "reason": str(reason), "detail": detail[:MAX_ITEM_CHARS]})
+def reject(out: dict[str, Any], item: str, reason: Reason, detail: str) -> None:
+    out["rejects"].append({"item": item, "reason": str(reason), "detail": detail[:MAX_CHARS]})
 
 
 def named_by_robots(robots: DataFrame, fetchlist: DataFrame, cfg: Config, now: float, schema: pa.Schema, ddl: str) -> DataFrame:
@@ -88,9 +88,9 @@ def named_by_robots(robots: DataFrame, fetchlist: DataFrame, cfg: Config, now: f
                 for url in r["sitemaps"] or ([f"{r['origin']}/sitemap.xml"] if guess else []):
                     reason = scope_reason(url, r["depth"], scope, year, page=False)
                     if reason is None:
-                        out["found"].append(found(url, r["depth"], "sitemap", "sitemap", None, cfg))
+                        out["found"].append(found(url, url_key(url), host_of(url), r["depth"], "sitemap", "sitemap", None, cfg))
                     else:
-                        _reject(out, url, reason, f"named by {r['origin']}/robots.txt")
+                        reject(out, url[:MAX_CHARS], reason, f"named by {r['origin']}/robots.txt")
                 done.append(out)
             yield pa.RecordBatch.from_pylist(done, schema)
 

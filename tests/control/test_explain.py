@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from typer.testing import CliRunner
 
 from crawlkit import cli_export, cli_look, cli_plan, cli_steer  # noqa: F401
@@ -13,16 +12,9 @@ from crawlkit.cli import app
 from crawlkit.control.commands import give
 from crawlkit.explain import explain, explain_text
 from crawlkit.rules.urls import url_key
-from tests.control.smallcrawl import NOW, fill, known, make_crawl, write
+from tests.control.smallcrawl import NOW, known, write
 
 RUN = CliRunner()
-
-
-@pytest.fixture
-def crawl(tmp_path):
-    crawl = make_crawl(tmp_path)
-    fill(crawl)
-    return crawl
 
 
 def test_a_fetched_url(crawl):
