@@ -137,4 +137,4 @@ def java_options(quick: bool) -> str:
     if not quick:
         return opts
     archive = f" -XX:SharedArchiveFile={archive_file()} -Xshare:auto -Xlog:disable" if archive_file().is_file() else ""
-    return f"{opts} -XX:TieredStopAtLevel=1 -Xms1g -Xmn640m -XX:MetaspaceSize=400m{archive}"
+    return f"{opts} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xms1g -Xmn640m -XX:MetaspaceSize=400m{archive}"
