@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: setup crawl test test-slow bench docs zip clean
+.PHONY: setup setup-s3 crawl test test-slow bench docs zip clean
 setup: $(VENV)/.done
 
 $(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg pyproject.toml
@@ -16,6 +16,10 @@ $(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg pyproject.toml
 	$(BIN)/python -m crawlkit.jars conf/jars.lock
 	$(BIN)/python -m crawlkit.classes data/samples/site
 	touch $@
+
+# What tables in S3 need beside that (docs/s3.md).
+setup-s3: setup
+	$(BIN)/python -m crawlkit.jars conf/jars-s3.lock s3
 
 # Three rounds over the sample site, served on loopback. DATA=folder to choose where.
 DATA ?= crawl-data

@@ -86,8 +86,8 @@ def _first_round(world, out) -> None:
     world.orders[LONG[0]] = world.orders["http://long.example/1"] = opt_out
     run_round(job, round_)
     out.first = job.crawl.mark(round_, "report")
-    out.report = json.loads((job.crawl.report / "report.json").read_text())
-    out.prom = (job.crawl.report / "metrics.prom").read_text()
+    out.report = json.loads(Path(job.crawl.report, "report.json").read_text())
+    out.prom = Path(job.crawl.report, "metrics.prom").read_text()
     out.values = {r["name"]: r["value"] for r in job.tables.rows("metrics", ["name", "labels", "value"], {"round_id": [round_.id]}) if r["labels"] == "{}"}
 
 

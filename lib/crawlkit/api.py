@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from crawlkit.config import Config
 from crawlkit.control.commands import give, known_urls
 from crawlkit.control.views import status, table_figures
-from crawlkit.crawl import Crawl
+from crawlkit.crawl import Crawl, Place
 from crawlkit.one import One
 from crawlkit.one import fetch_one as _fetch_one
 from crawlkit.one import parse_one as _parse_one
@@ -70,7 +69,7 @@ def near_duplicates(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     return sorted(pairs)
 
 
-def fetch_one(url: str, cfg: Config | None = None, data: Path | None = None) -> One:
+def fetch_one(url: str, cfg: Config | None = None, data: Place | None = None) -> One:
     """Fetch a URL now, by robots.txt, guard and pace; with `data` also by that crawl's stop list. Raises Refused, ConfigError, CrawlError."""
     cfg = cfg or Config()
     return _fetch_one(url, cfg, None if data is None else Crawl(data, cfg))
@@ -81,19 +80,19 @@ def parse_one(body: bytes, url: str, cfg: Config | None = None, content_type: st
     return _parse_one(body, url, cfg or Config(), content_type)
 
 
-def is_seen(url: str, data: Path, cfg: Config | None = None) -> bool:
+def is_seen(url: str, data: Place, cfg: Config | None = None) -> bool:
     """Whether a crawl knows a URL. Raises Refused (no such URL), CrawlError, TableError."""
     cfg = cfg or Config()
     canonical = _canonicalize(url, policy=UrlPolicy.of(cfg.urls))
     return bool(known_urls(Crawl(data, cfg), [canonical]))
 
 
-def add_urls(urls: Iterable[str], data: Path, cfg: Config | None = None, priority: str | int | None = None) -> dict[str, Any]:
+def add_urls(urls: Iterable[str], data: Place, cfg: Config | None = None, priority: str | int | None = None) -> dict[str, Any]:
     """Give URLs to a crawl's next round; `added`, `duplicates` and `refused` of them. Raises BadCommand, CrawlError."""
     return give(Crawl(data, cfg or Config()), "seeds", {"urls": list(urls), "priority": priority}, actor="api")
 
 
-def stats(data: Path, cfg: Config | None = None) -> dict[str, Any]:
+def stats(data: Place, cfg: Config | None = None) -> dict[str, Any]:
     """What a crawl is doing and has done: open rounds, URLs by state, rate, errors. Raises CrawlError, TableError."""
     cfg = cfg or Config()
     return status(data, cfg, table_figures(data, cfg))

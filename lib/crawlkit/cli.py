@@ -19,17 +19,18 @@ import typer
 
 from crawlkit import __version__
 from crawlkit.config import Config, ConfigError, load_config
+from crawlkit.crawl import Place
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
                   help="A batch web crawler on Spark and Delta Lake. Start with `crawlkit crawl --sample`, then `crawlkit crawl https://your.site/ --data DIR`.")
 
-Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of the crawl: tables/, warc/, report/ stand below it.")]
+Data = Annotated[str, typer.Option("--data", metavar="DIR", help="Folder of the crawl, or s3://bucket/prefix (docs/s3.md): tables/, warc/, report/ stand below it.")]
 ConfigFile = Annotated[Optional[Path], typer.Option("--config", metavar="FILE", help="YAML configuration; see conf/default.yaml.")]
 Sets = Annotated[Optional[list[str]], typer.Option("--set", metavar="A.B=C", help="Override one key, for example --set politeness.delay_s=2.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Now = Annotated[Optional[str], typer.Option("--now", metavar="TIME", help="Nominal time of the round (2026-01-31T12:00:00Z or Unix s); drives schedules, never pacing.")]
 RoundId = Annotated[Optional[str], typer.Option("--round-id", metavar="ID", help="Name of the round (default: the newest open one).")]
-DEFAULT_DATA = Path("crawl-data")
+DEFAULT_DATA = "crawl-data"
 
 
 def parse_now(text: str | None) -> float:
@@ -118,7 +119,7 @@ def _damaged_file(text: str) -> str | None:
     """The table file that Spark could not read, if that is what an error says."""
     if not any(mark in text for mark in ("FAILED_READ_FILE", "FileNotFoundException", "ChecksumException", "is not a Parquet file", "DELTA_TRUNCATED", "DELTA_STATE_RECOVER")):
         return None
-    found = re.search(r"(?:file:)?(/[^\s:,]{1,1000}(?:\.parquet|/_delta_log)[^\s:,]{0,200})", text)
+    found = re.search(r"(?:file:)?((?:s3a:/)?/[^\s:,]{1,1000}(?:\.parquet|/_delta_log)[^\s:,]{0,200})", text)
     return found[1].rstrip(".") if found else None
 
 
@@ -129,13 +130,13 @@ def _first_cause(text: str) -> str:
     return (causes or lines[:1] or ["unknown"])[-1].removeprefix("Caused by: ")[:400]
 
 
-def open_job(data: Path, config: Path | None, sets: list[str] | None, as_json: bool, cfg: Config | None = None, quick: bool = True) -> Any:
+def open_job(data: Place, config: Path | None, sets: list[str] | None, as_json: bool, cfg: Config | None = None, quick: bool = True) -> Any:
     """A Job with progress on standard error."""
     from crawlkit.job import make_job
     from crawlkit.progress import Progress
 
     cfg = cfg or load_config(config, tuple(sets or ()))
-    if data.exists() and not data.is_dir():
+    if Path(data).exists() and not Path(data).is_dir():
         raise ConfigError(f"--data {data}: not a folder")
     return make_job(data, cfg, quick=quick, say=Progress(as_json))
 

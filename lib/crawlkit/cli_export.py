@@ -11,14 +11,21 @@ from typing import Annotated, Any, Optional
 import typer
 
 from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, RoundId, Sets, app, emit, guarded, parse_now
-from crawlkit.config import load_config
+from crawlkit.config import ConfigError, load_config
 
 export = typer.Typer(no_args_is_help=True, help="Write files that other tools read: cdxj, wet, wat, wacz, urls, pages, hostgraph, cc-index.", context_settings={"help_option_names": ["-h", "--help"]})
 app.add_typer(export, name="export")
 Out = Annotated[Optional[Path], typer.Option("--out", metavar="PATH", help="Where to write (default: below DIR/export). What is there is replaced once the new is whole.")]
 
 
-def _run(data: Path, config: Path | None, sets: list[str] | None, as_json: bool, work: Callable[[Any], dict[str, Any]]) -> None:
+def _out(data: str, out: Path | None, name: str) -> Path:
+    """Where an export goes. Raises ConfigError."""
+    if out is None and "://" in data:
+        raise ConfigError(f"--data {data}: exports are written to local files: give --out PATH")
+    return out or Path(data, "export", name)
+
+
+def _run(data: str, config: Path | None, sets: list[str] | None, as_json: bool, work: Callable[[Any], dict[str, Any]]) -> None:
     from crawlkit.exports.source import Source
 
     guarded(lambda: emit(work(Source(data, load_config(config, tuple(sets or ())))), as_json, lambda v: json.dumps(v, indent=1)))
@@ -39,11 +46,11 @@ def cdxj(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, w
     """
     from crawlkit.exports.cdxj import export_cdxj, index_warcs
 
-    target = out or data / "export" / ("cdx" if zipnum else "index.cdxj")
+    name = "cdx" if zipnum else "index.cdxj"
     if warc:
-        guarded(lambda: emit(index_warcs(warc, target, zipnum), as_json, lambda v: json.dumps(v, indent=1)))
+        guarded(lambda: emit(index_warcs(warc, _out(data, out, name), zipnum), as_json, lambda v: json.dumps(v, indent=1)))
     else:
-        _run(data, config, set_, as_json, lambda s: export_cdxj(s, target, round_id=round_id, block_lines=zipnum, more=more))
+        _run(data, config, set_, as_json, lambda s: export_cdxj(s, _out(data, out, name), round_id=round_id, block_lines=zipnum, more=more))
 
 
 @export.command("wet")
@@ -55,7 +62,7 @@ def wet(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, co
     """
     from crawlkit.exports.wet import export_wet
 
-    _run(data, config, set_, as_json, lambda s: export_wet(s, out or data / "export" / "wet", round_id))
+    _run(data, config, set_, as_json, lambda s: export_wet(s, _out(data, out, "wet"), round_id))
 
 
 @export.command("wat")
@@ -67,7 +74,7 @@ def wat(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, co
     """
     from crawlkit.exports.wet import export_wat
 
-    _run(data, config, set_, as_json, lambda s: export_wat(s, out or data / "export" / "wat", round_id))
+    _run(data, config, set_, as_json, lambda s: export_wat(s, _out(data, out, "wat"), round_id))
 
 
 @export.command("wacz")
@@ -80,7 +87,7 @@ def wacz(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, t
     """
     from crawlkit.exports.wacz import export_wacz
 
-    _run(data, config, set_, as_json, lambda s: export_wacz(s, out or data / "export" / f"{s.cfg.crawl.id}.wacz", title=title, round_id=round_id, with_text=text))
+    _run(data, config, set_, as_json, lambda s: export_wacz(s, _out(data, out, f"{s.cfg.crawl.id}.wacz"), title=title, round_id=round_id, with_text=text))
 
 
 @export.command("urls")
@@ -92,7 +99,7 @@ def urls(data: Data = DEFAULT_DATA, out: Out = None, now: Now = None, config: Co
     """
     from crawlkit.exports.lists import export_urls
 
-    _run(data, config, set_, as_json, lambda s: export_urls(s, out or data / "export" / "urls", time.strftime("%Y-%m-%d", time.gmtime(parse_now(now)))))
+    _run(data, config, set_, as_json, lambda s: export_urls(s, _out(data, out, "urls"), time.strftime("%Y-%m-%d", time.gmtime(parse_now(now)))))
 
 
 @export.command("pages")
@@ -104,7 +111,7 @@ def pages(data: Data = DEFAULT_DATA, out: Out = None, config: ConfigFile = None,
     """
     from crawlkit.exports.lists import export_pages
 
-    _run(data, config, set_, as_json, lambda s: export_pages(s, out or data / "export" / "pages.jsonl"))
+    _run(data, config, set_, as_json, lambda s: export_pages(s, _out(data, out, "pages.jsonl")))
 
 
 @export.command("hostgraph")
@@ -116,7 +123,7 @@ def hostgraph(data: Data = DEFAULT_DATA, out: Out = None, config: ConfigFile = N
     """
     from crawlkit.exports.lists import export_hostgraph
 
-    _run(data, config, set_, as_json, lambda s: export_hostgraph(s, out or data / "export" / "hostgraph"))
+    _run(data, config, set_, as_json, lambda s: export_hostgraph(s, _out(data, out, "hostgraph")))
 
 
 @export.command("cc-index")
@@ -129,7 +136,7 @@ def cc_index(data: Data = DEFAULT_DATA, out: Annotated[Optional[str], typer.Opti
     """
     from crawlkit.exports.cc_index import export_cc_index
 
-    _run(data, config, set_, as_json, lambda s: export_cc_index(s, out or str(data.absolute() / "export" / "cc_index")))
+    _run(data, config, set_, as_json, lambda s: export_cc_index(s, out or f"{s.crawl.data}/export/cc_index"))
 
 
 @app.command()

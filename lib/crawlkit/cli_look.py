@@ -11,6 +11,7 @@ import typer
 
 from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, RoundId, Sets, app, emit, guarded
 from crawlkit.config import ConfigError, load_config
+from crawlkit.crawl import Place
 
 
 def _rows(value: list[dict[str, Any]]) -> str:
@@ -23,7 +24,7 @@ def _rows(value: list[dict[str, Any]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in [names, ["-" * w for w in width], *cells])
 
 
-def _sql(data: Path, config: Path | None, sets: list[str] | None, query: str, as_json: bool, limit: int = 1000) -> None:
+def _sql(data: Place, config: Path | None, sets: list[str] | None, query: str, as_json: bool, limit: int = 1000) -> None:
     from crawlkit.command import opened
     from crawlkit.views import register_views
 

@@ -13,6 +13,7 @@ import typer
 
 from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit, guarded
 from crawlkit.config import Config, ConfigError, load_config
+from crawlkit.crawl import Place
 
 command = typer.Typer(no_args_is_help=True, help="Tell a crawl what to do. Each order is a row of the table commands (docs/api.md).", context_settings={"help_option_names": ["-h", "--help"]})
 app.add_typer(command, name="command")
@@ -29,7 +30,7 @@ Domain = Annotated[bool, typer.Option("--domain", help="The name is a registered
 RoundName = Annotated[str, typer.Argument(metavar="ROUND", help="Name of the round (crawlkit status).")]
 
 
-def opened_crawl(data: Path, cfg: Config) -> Any:
+def opened_crawl(data: Place, cfg: Config) -> Any:
     """The crawl of a folder. Raises ConfigError if there is none."""
     from crawlkit.crawl import Crawl
 
@@ -40,7 +41,7 @@ def opened_crawl(data: Path, cfg: Config) -> Any:
     return crawl
 
 
-def _give(verb: str, given: dict[str, Any], data: Path, config: Path | None, sets: list[str] | None, as_json: bool, command_id: str | None, dry_run: bool) -> None:
+def _give(verb: str, given: dict[str, Any], data: Place, config: Path | None, sets: list[str] | None, as_json: bool, command_id: str | None, dry_run: bool) -> None:
     from crawlkit.control.commands import give
     from crawlkit.rules.verbs import BadCommand
 
@@ -168,7 +169,7 @@ def _alerts_text(v: dict[str, Any]) -> str:
 
 
 @app.command("fetch-one")
-def fetch_one(url: str, data: Annotated[Optional[Path], typer.Option("--data", metavar="DIR", help="A crawl whose pace, robots and stop list hold.")] = None,
+def fetch_one(url: str, data: Annotated[Optional[str], typer.Option("--data", metavar="DIR", help="A crawl whose pace, robots and stop list hold.")] = None,
               out: Annotated[Optional[Path], typer.Option("--out", metavar="FILE", help="Write the stored payload here.")] = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
     """Fetch one URL as a round would: guard, robots.txt, pace. Exit 1 if it was not fetched."""
     from crawlkit.one import fetch_one as run
@@ -188,7 +189,7 @@ def fetch_one(url: str, data: Annotated[Optional[Path], typer.Option("--data", m
 @app.command("parse-one")
 def parse_one(source: Annotated[str, typer.Argument(metavar="FILE|URL", help="A stored body, or a URL that is fetched first.")], url: Annotated[Optional[str], typer.Option(help="The file's address, for its links.")] = None,
               content_type: Annotated[Optional[str], typer.Option("--content-type", help="Media type (default: by the file's ending, then by its bytes).")] = None,
-              data: Annotated[Optional[Path], typer.Option("--data", metavar="DIR", help="A crawl whose pace, robots and stop list hold.")] = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+              data: Annotated[Optional[str], typer.Option("--data", metavar="DIR", help="A crawl whose pace, robots and stop list hold.")] = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
     """Read one page as the parse stage does: title, text, links, robots directives."""
     from crawlkit.one import read_and_parse
 

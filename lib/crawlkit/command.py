@@ -14,12 +14,12 @@ from crawlkit.adapters.orders import read_orders
 from crawlkit.cli import emit, open_job, read_seeds
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError, load_config
 from crawlkit.control.rounds import finish_abandoned
-from crawlkit.crawl import Crawl, CrawlError, Round
+from crawlkit.crawl import Crawl, CrawlError, Place, Round
 from crawlkit.job import ROUND, Job, make_job
 from crawlkit.progress import FetchWatch, Progress
 
 
-def crawl_command(urls: list[str], seeds: str | None, data: Path, rounds: int, sample: Path | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, fixed_now: bool) -> None:
+def crawl_command(urls: list[str], seeds: str | None, data: Place, rounds: int, sample: Path | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, fixed_now: bool) -> None:
     """`crawlkit crawl`: seeds and rounds. With a fixed `now` every round has that nominal time."""
     started = time.time()
     with contextlib.ExitStack() as stack:
@@ -113,7 +113,7 @@ def run_round(job: Job, round_: Round, last: bool = True) -> bool:
     return True
 
 
-def round_command(data: Path, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
+def round_command(data: Place, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
     """`crawlkit round`."""
     with opened(data, config, sets, as_json) as job:
         started = time.time()
@@ -127,7 +127,7 @@ def round_command(data: Path, round_id: str | None, config: Path | None, sets: t
 
 
 @contextlib.contextmanager
-def opened(data: Path, config: Path | None, sets: tuple[str, ...], as_json: bool) -> Iterator[Job]:
+def opened(data: Place, config: Path | None, sets: tuple[str, ...], as_json: bool) -> Iterator[Job]:
     cfg = load_config(config, sets)
     job = make_job(data, cfg, quick=True, say=Progress(as_json))
     try:
@@ -136,7 +136,7 @@ def opened(data: Path, config: Path | None, sets: tuple[str, ...], as_json: bool
         job.stop()
 
 
-def stage_command(name: str, data: Path, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, force: bool, seeds: str | None, priority: str, mode: str) -> None:
+def stage_command(name: str, data: Place, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, force: bool, seeds: str | None, priority: str, mode: str) -> None:
     """One stage of the named or newest open round."""
     from crawlkit.rules.priority import parse_priority
 
@@ -169,7 +169,7 @@ def stage_command(name: str, data: Path, round_id: str | None, config: Path | No
         emit({"round_id": round_.id, **counts}, as_json, lambda v: json.dumps(v, indent=1, default=str))
 
 
-def maintain_command(data: Path, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
+def maintain_command(data: Place, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
     """`crawlkit maintain`."""
     from crawlkit.maintain import maintain
 
@@ -195,7 +195,7 @@ def summary(job: Job, rounds: list[str], injected: dict[str, Any], started: floa
         for outcome, n in (job.crawl.mark(job.crawl.round(round_id), "commit") or {}).get("outcomes", {}).items():
             total[outcome] = total.get(outcome, 0) + n
     reported = (job.crawl.mark(job.crawl.round(rounds[-1]), "report") if rounds else None) or {}
-    out |= {"outcomes": total, "alerts": reported.get("alerts", []), "report": str((job.crawl.report / "index.html").absolute()), "warc": job.crawl.warc_place, "tables": str(Path(job.crawl.tables_root).absolute())}
+    out |= {"outcomes": total, "alerts": reported.get("alerts", []), "report": f"{job.crawl.report}/index.html", "warc": job.crawl.warc_place, "tables": job.crawl.tables_root}
     return out
 
 

@@ -10,16 +10,23 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.flock import FileLock, LockHeld
 from crawlkit.adapters.lease import LeaseLock
 from crawlkit.adapters.objects import LocalObjects, ObjectMissing, open_objects
 from crawlkit.config import Config
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from crawlkit.adapters.delta import Tables
+
 LOCK_WAIT_S = 600.0
+Place = Path | str  # of a crawl: a folder, or s3://bucket/prefix (s3a:// too)
 
 
 class CrawlError(RuntimeError):
@@ -42,16 +49,33 @@ class Round:
 
 
 class Crawl:
-    """A crawl's folder and its state. Cheap to make; starts nothing."""
+    """A crawl's place and its state. Cheap to make; starts nothing."""
 
-    def __init__(self, data: Path, cfg: Config) -> None:
-        self.data, self.cfg = data.absolute(), cfg  # Spark and its workers have other ideas of the current folder
+    def __init__(self, data: Place, cfg: Config) -> None:
+        """Raises ConfigError for a place that is none."""
+        self.cfg = cfg
+        self.data: Place = str(open_objects(str(data), cfg.s3).root) if "://" in str(data) else Path(data).absolute()  # Spark and its workers have other ideas of the current folder
         self.objects = open_objects(_below(self.data, cfg.storage.state), cfg.s3)
-        self.tables_root = _below(self.data, cfg.storage.tables)
+        tables = _below(self.data, cfg.storage.tables)
+        self.tables_root = str(open_objects(tables, cfg.s3).root) if "://" in tables else tables
         self.warc_place = _below(self.data, cfg.storage.warc)
         self.warc = open_objects(self.warc_place, cfg.s3)
-        self.report = self.data / "report"
+        self.report = _below(self.data, "report")
         self.lock = self._lock("commit.lock", f"the commit lock of {data}", LOCK_WAIT_S)
+
+    @property
+    def scratch(self) -> Path:
+        """Local folder for Spark's own files."""
+        from crawlkit.adapters.spool import spool_folder
+
+        return spool_folder(self.cfg, self.data) if isinstance(self.data, str) else self.data / "state"
+
+    def tables(self, spark: "Callable[[], SparkSession]", guard: Callable[[], None]) -> "Tables":
+        """The crawl's tables; `guard` is called just before each commit."""
+        from crawlkit.adapters.delta import Tables  # these take a while to load
+        from crawlkit.adapters.spool import spool_folder
+
+        return Tables(spark, self.tables_root, guard, self.cfg.s3, spool_folder(self.cfg, self.tables_root))
 
     def _lock(self, key: str, what: str, wait_s: float = 0.0) -> FileLock | LeaseLock:
         if isinstance(self.objects, LocalObjects):
@@ -224,5 +248,7 @@ class Crawl:
             raise CrawlError(f"{self.objects.root}/{key} is damaged: restore it, or remove it and run the stage again") from None
 
 
-def _below(data: Path, place: str) -> str:
-    return place if "://" in place or place.startswith("/") else str(data / place)
+def _below(data: Place, place: str) -> str:
+    if "://" in place or place.startswith("/"):
+        return place
+    return f"{data}/{place.strip('/')}" if isinstance(data, str) else str(data / place)

@@ -13,12 +13,14 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawlkit.adapters.objects import Objects, open_objects
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
-from crawlkit.jars import JarsError, find_java, is_good, jar_folder, read_lock
+from crawlkit.crawl import Crawl, CrawlError, Place
+from crawlkit.jars import JarsError, find_java, is_good, jar_folder, read_lock, s3_jar_folder
 
 PYTHON = (3, 11)
 JAVA = 17
@@ -39,10 +41,10 @@ class Finding(NamedTuple):
     fix: str = ""
 
 
-def doctor(data: Path, cfg: Config, jars_lock: Path | None = None) -> list[Finding]:
+def doctor(data: Place, cfg: Config, jars_lock: Path | None = None) -> list[Finding]:
     """Every check, in order; one that fails unforeseen is a finding too."""
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
-        ("python", _python), ("packages", _packages), ("java", _java), ("jars", lambda: _jars(jars_lock)), ("pyspark_python", _pyspark_python), ("spark settings", lambda: _spark_settings(cfg)),
+        ("python", _python), ("packages", _packages), ("java", _java), ("jars", lambda: _jars(data, cfg, jars_lock)), ("pyspark_python", _pyspark_python), ("spark settings", lambda: _spark_settings(cfg)),
         ("agent", lambda: _agent(cfg)), ("name servers", lambda: _dns(cfg)), ("folders", lambda: _folders(data, cfg)), ("disk room", lambda: _room(data, cfg)), ("open files", lambda: _open_files(cfg)), ("object store", lambda: _stores(data, cfg)),
     ]  # fmt: skip
     found: list[Finding] = []
@@ -95,18 +97,25 @@ def _java() -> Iterator[Finding]:
     yield Finding("java", version is not None and int(version[1]) >= JAVA, f"{java}: {(said.stderr or said.stdout).splitlines()[0][:100] if said.stderr or said.stdout else 'says nothing'}", fix)
 
 
-def _jars(lock: Path | None) -> Iterator[Finding]:
-    from crawlkit.spark import SessionError, check_jars
+def _jars(data: Place, cfg: Config, lock: Path | None) -> Iterator[Finding]:
+    from crawlkit.spark import S3_JARS, check_jars
 
-    folder, fix = jar_folder(), "run `python -m crawlkit.jars conf/jars.lock`, or set CRAWLKIT_JARS to their folder"
+    yield _jars_of("jars", jar_folder(), lock, check_jars, "run `python -m crawlkit.jars conf/jars.lock`, or set CRAWLKIT_JARS to their folder")
+    if "://" in Crawl(data, cfg).tables_root:
+        check = partial(check_jars, jars=S3_JARS, what="S3")
+        yield _jars_of("jars for S3", s3_jar_folder(), lock and lock.with_name("jars-s3.lock"), check, "run `make setup-s3` (`python -m crawlkit.jars conf/jars-s3.lock s3`)")
+
+
+def _jars_of(name: str, folder: Path, lock: Path | None, check: Callable[[Path], None], fix: str) -> Finding:
+    from crawlkit.spark import SessionError
+
     try:
-        check_jars(folder)
+        check(folder)
         bad = [jar.file_name for jar in read_lock(lock) if not is_good(folder, jar)] if lock is not None and lock.is_file() else []
     except (SessionError, JarsError) as e:
-        yield Finding("jars", False, str(e)[:300], fix)
-        return
+        return Finding(name, False, str(e)[:300], fix)
     checked = "" if lock is not None and lock.is_file() else " (SHA-256 not compared: no lock file here)"
-    yield Finding("jars", not bad, f"missing or not as in {lock}: {', '.join(bad)}" if bad else f"{folder}{checked}", fix)
+    return Finding(name, not bad, f"missing or not as in {lock}: {', '.join(bad)}" if bad else f"{folder}{checked}", fix)
 
 
 def _pyspark_python() -> Iterator[Finding]:
@@ -170,9 +179,7 @@ def _dns(cfg: Config) -> Iterator[Finding]:
         yield Finding("name servers", said.error is not Reason.DNS_FAIL, f"{server}: {said.detail if said.error is Reason.DNS_FAIL else 'answers'}", "correct fetch.resolvers, or open the way to port 53 of this server")
 
 
-def _folders(data: Path, cfg: Config) -> Iterator[Finding]:
-    from crawlkit.crawl import Crawl, CrawlError
-
+def _folders(data: Place, cfg: Config) -> Iterator[Finding]:
     try:
         crawl = Crawl(data, cfg)
         if "://" not in str(crawl.objects.root):
@@ -198,8 +205,8 @@ def _unwritable(folder: Path) -> str | None:
         return e.strerror or str(e)
 
 
-def _room(data: Path, cfg: Config) -> Iterator[Finding]:
-    folder = data.absolute()
+def _room(data: Place, cfg: Config) -> Iterator[Finding]:
+    folder = Crawl(data, cfg).scratch
     while not folder.exists():
         folder = folder.parent
     free, need = shutil.disk_usage(folder).free, 2 * cfg.warc.roll_bytes * cfg.fetch.slots + ROOM_BYTES
@@ -211,8 +218,9 @@ def _open_files(cfg: Config) -> Iterator[Finding]:
     yield Finding("open files", have in (-1, resource.RLIM_INFINITY) or have >= need, f"limit {have}", f"raise it to {need} at least (`ulimit -n {need}`), or lower fetch.in_flight")
 
 
-def _stores(data: Path, cfg: Config) -> Iterator[Finding]:
-    for name, place in (("storage.state", cfg.storage.state), ("storage.warc", cfg.storage.warc)):
+def _stores(data: Place, cfg: Config) -> Iterator[Finding]:
+    crawl = Crawl(data, cfg)
+    for name, place in (("storage.state", str(crawl.objects.root)), ("storage.warc", crawl.warc_place), ("storage.tables", crawl.tables_root)):
         if "://" in place:
             yield _store(f"object store {name}", place, cfg)
 

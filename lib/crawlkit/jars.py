@@ -1,5 +1,7 @@
 """Fetch the JARs that Delta needs, once, and check them: `python -m crawlkit.jars conf/jars.lock`.
 
+With `conf/jars-s3.lock s3` those that tables in S3 need beside them, into the folder's own folder `s3` (`make setup-s3`).
+
 They are resolved by the Ivy that pyspark ships, without transitive dependencies, over a lock file of
 `group artifact version sha256` lines, and then used offline from one folder (spark.*.extraClassPath).
 """
@@ -37,6 +39,11 @@ class Jar(NamedTuple):
 def jar_folder() -> Path:
     """Where the JARs stand: $CRAWLKIT_JARS, else share/crawlkit/jars of the Python environment."""
     return Path(os.environ.get("CRAWLKIT_JARS") or Path(sys.prefix) / "share" / "crawlkit" / "jars")
+
+
+def s3_jar_folder() -> Path:
+    """Where the JARs for tables in S3 stand."""
+    return jar_folder() / "s3"
 
 
 def archive_file() -> Path:
@@ -95,11 +102,11 @@ def fetch(lock: Path, folder: Path) -> int:
         try:
             done = subprocess.run(cmd, capture_output=True, text=True, timeout=600)
         except subprocess.TimeoutExpired:
-            raise JarsError("fetching the JARs took longer than 10 minutes; run `make setup` again") from None
+            raise JarsError("fetching the JARs took longer than 10 minutes; run the same command again") from None
         for j in missing:
             if not is_good(Path(tmp, "out"), j):
                 there = Path(tmp, "out", j.file_name).is_file()
-                why = "its SHA-256 differs from conf/jars.lock" if there else f"it was not found\n{(done.stdout + done.stderr)[-1500:]}"
+                why = f"its SHA-256 differs from {lock}" if there else f"it was not found\n{(done.stdout + done.stderr)[-1500:]}"
                 raise JarsError(f"{j.group}:{j.artifact}:{j.version} could not be fetched: {why}")
             part = folder / (j.file_name + ".part")
             shutil.copyfile(Path(tmp, "out", j.file_name), part)
@@ -110,7 +117,7 @@ def fetch(lock: Path, folder: Path) -> int:
 def main() -> int:
     lock = Path(sys.argv[1] if len(sys.argv) > 1 else "conf/jars.lock")
     try:
-        n = fetch(lock, jar_folder())
+        n = fetch(lock, jar_folder().joinpath(*sys.argv[2:3]))
     except JarsError as e:
         print(f"crawlkit: {e}", file=sys.stderr)
         return 2

@@ -22,7 +22,7 @@ from crawlkit.adapters.orders import read_orders
 from crawlkit.adapters.parts import part_keys, read_part
 from crawlkit.config import Config
 from crawlkit.control.rounds import heed, take_commands
-from crawlkit.crawl import Crawl, CrawlError, Round
+from crawlkit.crawl import Crawl, CrawlError, Place, Round
 from crawlkit.rules.urls import UrlPolicy
 from crawlkit.spark import build_session
 from crawlkit.tables import TABLES
@@ -47,14 +47,14 @@ class Job:
     def spark(self) -> "SparkSession":
         if self._given is not None:
             return self._given
-        scratch = self.crawl.data / "state" / "spark"
+        scratch = self.crawl.scratch / "spark"
         scratch.mkdir(parents=True, exist_ok=True)
-        return build_session(self.cfg.spark, f"crawlkit {self.cfg.crawl.id}", scratch, self.quick)
+        return build_session(self.cfg.spark, f"crawlkit {self.cfg.crawl.id}", scratch, self.quick, self.cfg.s3 if "://" in self.crawl.tables_root else None)
 
     @cached_property
     def tables(self) -> Tables:
         """Raises TableError if a table that once was written is gone."""
-        tables = Tables(lambda: self.spark, self.crawl.tables_root, self.crawl.lock.check)
+        tables = self.crawl.tables(lambda: self.spark, self.crawl.lock.check)
         for name in self.crawl.known_tables():
             if not tables.exists(name):
                 raise TableError(f"table {name} is missing: {tables.path(name)} was written before and is gone; restore the folder from a copy")
@@ -396,7 +396,7 @@ STAGES: dict[str, Callable[..., Counts]] = {"inject": inject, "generate": genera
 ROUND = ("generate", "fetch", "commit", "parse", "dedup", "update", "rank", "report")
 
 
-def make_job(data: Path, cfg: Config, **kw: Any) -> Job:
+def make_job(data: Place, cfg: Config, **kw: Any) -> Job:
     """A job on a folder. Raises CrawlError if the folder is not usable."""
     crawl = Crawl(data, cfg)
     crawl.check()

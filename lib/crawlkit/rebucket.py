@@ -7,12 +7,12 @@ works on the crawl, and the same command finishes what a killed one began.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawlkit.config import Config, ConfigError
 
 if TYPE_CHECKING:
+    from crawlkit.crawl import Place
     from crawlkit.job import Job
 
 MOVED = ("crawldb", "crawldb_log", "hostdb")
@@ -49,7 +49,7 @@ def bucket_sql(buckets: int) -> str:
     return f"CAST(conv(substring(sha2(domain, 256), 13, 4), 16, 10) AS INT) & {buckets - 1}"
 
 
-def rebucket_command(buckets: int, data: Path, cfg: Config) -> dict[str, Any]:
+def rebucket_command(buckets: int, data: "Place", cfg: Config) -> dict[str, Any]:
     """`crawlkit rebucket`: works with the old and the new frontier.buckets in the configuration. Raises ConfigError and what `rebucket` raises."""
     from crawlkit.crawl import Crawl
     from crawlkit.job import Job

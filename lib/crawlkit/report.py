@@ -10,9 +10,11 @@ import datetime
 import html
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.delta import quote
+from crawlkit.adapters.objects import open_objects
 from crawlkit.audit import audit
 from crawlkit.crawl import Round
 from crawlkit.metrics import live_values, prometheus_text
@@ -64,7 +66,6 @@ def write_report(job: "Job", round_: Round) -> "Counts":
         job.tables.replace("rounds", rounds)
         job.tables.replace("stages", stages)
         job.tables.replace("metrics", metrics, {"round_id": [round_.id]})
-    job.crawl.report.mkdir(parents=True, exist_ok=True)
     twin = {"crawl": job.cfg.crawl.id, "round_id": round_.id, "nominal_time": _iso(round_.now), **data, "alerts": [a._asdict() for a in alerts], "stages": [s for s in stages if s["round_id"] == round_.id]}
     _put(job, "report.json", json.dumps(twin, indent=1, default=str))
     _put(job, "index.html", render(twin, {n: (t, p, s.replace("{round}", quote(round_.id))) for n, (t, p, s) in QUERIES.items()}))
@@ -84,9 +85,13 @@ def _round_metrics(job: "Job", round_: Round) -> list[dict[str, Any]]:
 
 
 def _put(job: "Job", name: str, text: str) -> None:
-    part = job.crawl.report / f".{name}.part"
+    if "://" in job.crawl.report:
+        return open_objects(job.crawl.report, job.cfg.s3).put(name, text.encode())
+    folder = Path(job.crawl.report)
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f".{name}.part"
     part.write_text(text, "utf-8")
-    part.replace(job.crawl.report / name)
+    part.replace(folder / name)
 
 
 def _history(job: "Job", current: Round) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -11,8 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from crawlkit.config import SparkConfig
-from crawlkit.jars import JarsError, archive_file, find_java, jar_folder
+from crawlkit.config import S3, SparkConfig
+from crawlkit.jars import JarsError, archive_file, find_java, jar_folder, s3_jar_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,11 +50,12 @@ class SessionError(RuntimeError):
     """No usable Spark session; the message says what to do."""
 
 
-def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None = None, quick: bool = False) -> "SparkSession":
+def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None = None, quick: bool = False, s3: S3 | None = None) -> "SparkSession":
     """The session, made or found. Raises SessionError.
 
     scratch: folder for Spark's own temporary files (default: Spark's choice).
     quick: compile less (for tests and short rounds).
+    s3: access to S3, if tables stand there.
     """
     try:
         find_java()
@@ -67,15 +68,21 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit chose master, JARs and memory
     if not submitted:
         check_jars(jars)
+        executor_jars = f"{jars}/*"
+        if s3 is not None:
+            check_jars(s3_jar_folder(), S3_JARS, "S3", "conf/jars-s3.lock s3", "make setup-s3")
+            executor_jars += f"{os.pathsep}{s3_jar_folder()}/*"
+            # the driver's go behind Spark's own: so the class archive still fits
+            os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(filter(None, (os.environ.get("SPARK_DIST_CLASSPATH"), f"{s3_jar_folder()}/*")))
         builder = (builder.master(cfg.master).config("spark.driver.memory", cfg.driver_memory)
-                   .config("spark.driver.extraClassPath", f"{jars}/*").config("spark.executor.extraClassPath", f"{jars}/*")
+                   .config("spark.driver.extraClassPath", f"{jars}/*").config("spark.executor.extraClassPath", executor_jars)
                    .config("spark.driver.extraJavaOptions", java_options(quick)).config("spark.executor.extraJavaOptions", java_options(quick)))
         if scratch is not None:
             builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a JVM that dies is told once, by cli.guarded
     logging.getLogger().addFilter(lambda record: record.module != "java_gateway")  # py4j says some of it by the root logger
-    for key, value in {**SETTINGS, **({} if submitted else ONE_MACHINE), **(QUICK if quick else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
+    for key, value in {**SETTINGS, **({} if submitted else ONE_MACHINE), **(QUICK if quick else {}), **(s3_settings(s3) if s3 is not None else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
         builder = builder.config(key, value)
     try:
         if not submitted:
@@ -86,7 +93,30 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
     spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # prints a stack when the JVM has died; no public way
     if spark.conf.get("spark.speculation", "false").lower() == "true" or spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
         raise SessionError("spark.speculation is on: a copied fetch task would ask a host twice; set spark.speculation=false")
+    if s3 is not None:
+        check_s3a(spark)
     return spark
+
+
+def s3_settings(s3: S3) -> dict[str, str]:
+    """How Spark reaches tables in S3. Credentials come from the AWS chain on each machine; none stands in a setting."""
+    from crawlkit.adapters.objects_s3 import region
+
+    settings = {"endpoint.region": region(s3), "aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider", "path.style.access": str(s3.path_style).lower(),
+                "connection.establish.timeout": f"{s3.timeout_s:.0f}s", "connection.timeout": f"{s3.timeout_s:.0f}s", "attempts.maximum": str(round(s3.give_up_s / 3) + 1)}
+    if s3.endpoint_url:
+        settings |= {"endpoint": s3.endpoint_url, "connection.ssl.enabled": str(s3.endpoint_url.startswith("https://")).lower()}
+    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
+
+
+def check_s3a(spark: "SparkSession") -> None:
+    """Raises SessionError if the session, made before or by spark-submit, knows no s3a."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass("org.apache.hadoop.fs.s3a.S3AFileSystem")
+    except Py4JJavaError:
+        raise SessionError("tables in S3 need the JARs of conf/jars-s3.lock (`make setup-s3`), and this JVM was started without them: give them to spark-submit too (docs/spark-submit.md)") from None
 
 
 # What the JVM and Spark say at every start, whatever the log settings: nothing that a user can act on.
@@ -113,20 +143,22 @@ def _pass_on(stream: IO[bytes]) -> None:
 
 # A class that each JAR must hold: tells a cut or foreign file from a good one without reading it whole.
 JARS = {"delta-spark": "io/delta/sql/DeltaSparkSessionExtension.class", "delta-storage": "io/delta/storage/LogStore.class"}
+S3_JARS = {"hadoop-aws": "org/apache/hadoop/fs/s3a/S3AFileSystem.class", "s3": "software/amazon/awssdk/services/s3/S3Client.class", "sdk-core": "software/amazon/awssdk/core/SdkClient.class"}
 
 
-def check_jars(folder: Path) -> None:
-    """Raises SessionError if a Delta JAR is missing or damaged."""
-    for name, member in JARS.items():
-        found = list(folder.glob(f"{name}*.jar"))
+def check_jars(folder: Path, jars: dict[str, str] = JARS, what: str = "Delta", lock: str = "conf/jars.lock", target: str = "make setup") -> None:
+    """Raises SessionError if a JAR is missing or damaged."""
+    fix = f"run `python -m crawlkit.jars {lock}` (`{target}` does it the first time)"
+    for name, member in jars.items():
+        found = list(folder.glob(f"{name}[-_][0-9]*.jar"))
         if not found:
-            raise SessionError(f"the Delta JAR {name} is not in {folder}: run `python -m crawlkit.jars conf/jars.lock` (`make setup` does it the first time), or set CRAWLKIT_JARS")
+            raise SessionError(f"the {what} JAR {name} is not in {folder}: {fix}, or set CRAWLKIT_JARS")
         for jar in found:
             try:
                 with zipfile.ZipFile(jar) as z:
                     z.getinfo(member)
             except (OSError, zipfile.BadZipFile, KeyError):
-                raise SessionError(f"the Delta JAR {jar} is damaged: run `python -m crawlkit.jars conf/jars.lock` (`make setup` does it the first time)") from None
+                raise SessionError(f"the {what} JAR {jar} is damaged: {fix}") from None
 
 
 def java_options(quick: bool) -> str:

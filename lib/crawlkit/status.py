@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.config import Config, ConfigError
-from crawlkit.crawl import Crawl
+from crawlkit.crawl import Crawl, Place
 
 STAGES = ("inject", "generate", "fetch", "commit", "parse", "dedup", "update", "rank", "report")
 
 
-def read_status(data: Path, cfg: Config) -> dict[str, Any]:
-    """Rounds with the stages done, URLs by state, due now. Raises ConfigError, CrawlError."""
+def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[str, Any]:
+    """Rounds (all open ones and the newest; or the one named) with the stages done, URLs by state, due now. Raises ConfigError, CrawlError."""
     import pyarrow.compute as pc
-    from deltalake import DeltaTable
+
+    from crawlkit.control.commands import plain_tables
 
     crawl = Crawl(data, cfg)
     if "://" not in str(crawl.objects.root) and not Path(crawl.objects.root).is_dir():
@@ -29,14 +30,11 @@ def read_status(data: Path, cfg: Config) -> dict[str, Any]:
         rounds.append({"round_id": r.id, "state": r.state, "done": [s for s in STAGES if crawl.mark(r, s) is not None], "buckets": len(r.buckets),
                        "fetching": {k: sum(int(p.get(k, 0)) for p in progress) for k in ("queued", "in_flight", "done", "failed", "bytes")} if progress else None})
     states: dict[str, int] = {}
-    due = 0
-    folder = Path(crawl.tables_root) / "crawldb"
-    if (folder / "_delta_log").is_dir():
-        table = DeltaTable(str(folder)).to_pyarrow_dataset().to_table(columns=["state", "next_fetch"])
-        for row in pc.value_counts(table["state"]).to_pylist():
-            states[row["values"]] = row["counts"]
-        awake = pc.and_(pc.not_equal(table["state"], "dead"), pc.not_equal(table["state"], "refused"))
-        due = pc.sum(pc.fill_null(pc.and_(awake, pc.less_equal(pc.cast(table["next_fetch"], "int64"), int(time.time() * 1e6))), False)).as_py() or 0
+    table = plain_tables(crawl).arrow("crawldb", ["state", "next_fetch"])
+    for row in pc.value_counts(table["state"]).to_pylist():
+        states[row["values"]] = row["counts"]
+    awake = pc.and_(pc.not_equal(table["state"], "dead"), pc.not_equal(table["state"], "refused"))
+    due = pc.sum(pc.fill_null(pc.and_(awake, pc.less_equal(pc.cast(table["next_fetch"], "int64"), int(time.time() * 1e6))), False)).as_py() or 0
     return {"crawl": cfg.crawl.id, "rounds": rounds, "states": states, "known_urls": sum(states.values()), "due_now": due}
 
 

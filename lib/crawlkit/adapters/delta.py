@@ -5,6 +5,9 @@ repeated. The tasks write data files under names of their own below the table an
 dies leave files that no reader sees and VACUUM removes. docs/decisions/007-delta-commits.md says why Spark's Delta
 writer is not used.
 Writers hold the commit lock W (adapters/lease.py); `guard` is called just before each commit.
+
+In S3 a commit is a put of the next file of the log with `If-None-Match: *`. It may have been done although its answer was
+lost; so each carries an id (`put-id` in its commitInfo), and after an error a look at the log tells whether it was ours.
 """
 
 from __future__ import annotations
@@ -12,7 +15,10 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import re
+import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +27,9 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.dataset
 
-from crawlkit.adapters.delta_files import ADDED_DDL, add_action, arrow_table, delta_schema, write_files
+from crawlkit.adapters.delta_files import ADDED_DDL, Where, add_action, arrow_table, delta_schema, write_files
+from crawlkit.adapters.objects import StoreUnavailable, open_objects
+from crawlkit.config import S3
 from crawlkit.tables import TABLES, Table
 
 if TYPE_CHECKING:
@@ -31,6 +39,9 @@ if TYPE_CHECKING:
 
 Part = Mapping[str, Sequence[str | int]]  # partition column -> its values
 DIRECT_FILES = 1000
+APPEND_TRIES = 5  # an addition meets at most a compaction
+_PUT_ID = "put-id"
+_PAUSE_S = 0.5
 
 
 class TableError(RuntimeError):
@@ -38,11 +49,13 @@ class TableError(RuntimeError):
 
 
 class Tables:
-    """The tables below the folder `root`."""
+    """The tables below `root`: a folder, or s3://bucket/prefix with the access of `s3`."""
 
-    def __init__(self, spark: "Callable[[], SparkSession]", root: str, guard: Callable[[], None] = lambda: None) -> None:
-        """spark: gives the session, asked for when a DataFrame is wanted."""
-        self._spark, self.root, self.guard = spark, root.rstrip("/"), guard
+    def __init__(self, spark: "Callable[[], SparkSession]", root: str, guard: Callable[[], None] = lambda: None, s3: S3 = S3(), spool: Path | None = None) -> None:
+        """spark: gives the session, asked for when a DataFrame is wanted. spool: local folder of files on their way to S3."""
+        self._spark, self.root, self.guard, self._s3, self._spool = spark, root.rstrip("/"), guard, s3, spool or Path(tempfile.gettempdir())
+        self._store = open_objects(self.root, s3) if "://" in root else None
+        self._seen: set[str] = set()  # tables in S3 that are there: they stay, and each look is a call
 
     @functools.cached_property
     def spark(self) -> "SparkSession":
@@ -52,6 +65,11 @@ class Tables:
         return f"{self.root}/{TABLES[name].name}"
 
     def exists(self, name: str) -> bool:
+        """Raises StoreUnavailable, StoreRefused."""
+        if self._store is not None:
+            if name not in self._seen and self._store.any(f"{TABLES[name].name}/_delta_log/0"):
+                self._seen.add(name)
+            return name in self._seen
         log = Path(self.path(name), "_delta_log")  # a first write that died leaves it empty
         return next(log.glob("[0-9]*.json"), None) is not None or next(log.glob("[0-9]*.parquet"), None) is not None
 
@@ -65,12 +83,13 @@ class Tables:
         try:
             log = self._log(name)
             self._check_columns(name, [f.name for f in log.schema().fields])
-            files = [f"{self.path(name)}/{path}" for path, _, _ in self._files(log, part)]
+            place = spark_place(self.path(name))
+            files = [f"{place}/{path}" for path, _, _ in self._files(log, part)]
             if not files:
                 return self._empty(name)
             if len(files) <= DIRECT_FILES:  # Delta's own scan runs a Spark job on its log for each table of a query
-                return spark.read.schema(", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)).option("basePath", self.path(name)).parquet(*files)
-            df = spark.read.format("delta").load(self.path(name))
+                return spark.read.schema(", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)).option("basePath", place).parquet(*files)
+            df = spark.read.format("delta").load(place)
             return df.where(" AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true")
         except (OSError, Py4JNetworkError):  # the JVM has died: that says nothing about the table
             raise
@@ -82,21 +101,25 @@ class Tables:
         return self.spark.sql(f"SELECT {nulls} WHERE false")  # a local relation: no task is started for it
 
     def rows(self, name: str, columns: Sequence[str], part: Part | None = None) -> list[dict[str, Any]]:
-        """Rows of a small table or partition, read without Spark; timestamps are Unix s. Raises TableError."""
-        if not self.exists(name):
-            return []
-        try:
-            dataset = self._log(name).to_pyarrow_dataset()
-            self._check_columns(name, dataset.schema.names)
-            wanted = [pyarrow.dataset.field(c).isin(list(values)) for c, values in (part or {}).items()]
-            table = dataset.to_table(columns=list(columns), filter=functools.reduce(operator.and_, wanted) if wanted else None)
-        except Exception as e:
-            raise self._unreadable(name, e) from None
+        """Rows of a small table or partition, read without Spark; timestamps are Unix s. Raises TableError, StoreUnavailable."""
+        table = self.arrow(name, columns, part)
         for i, field in enumerate(table.schema):
             if pa.types.is_timestamp(field.type):
                 seconds = pa.compute.divide(table.column(i).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).cast(pa.float64()), 1e6)
                 table = table.set_column(i, field.name, seconds)
         return table.to_pylist()
+
+    def arrow(self, name: str, columns: Sequence[str], part: Part | None = None) -> pa.Table:
+        """The same rows as Arrow."""
+        if not self.exists(name):
+            return arrow_table(TABLES[name], []).select(list(columns))
+        try:
+            dataset = self._log(name).to_pyarrow_dataset()
+            self._check_columns(name, dataset.schema.names)
+            wanted = [pyarrow.dataset.field(c).isin(list(values)) for c, values in (part or {}).items()]
+            return dataset.to_table(columns=list(columns), filter=functools.reduce(operator.and_, wanted) if wanted else None)
+        except Exception as e:
+            raise self._unreadable(name, e) from None
 
     def count(self, name: str, part: Part | None = None) -> int:
         """Rows of some partitions (None: of the table), from the log alone."""
@@ -119,7 +142,7 @@ class Tables:
             frame = self.conform(name, data)
             if several:  # a partition in one task, so in one file, in the order of its key
                 frame = frame.repartition(*several).sortWithinPartitions(*several, *t.key)
-            adds = [add_action(r.asDict()) for r in frame.mapInArrow(functools.partial(write_files, t, Path(self.path(name))), ADDED_DDL).collect()]
+            adds = [add_action(r.asDict()) for r in frame.mapInArrow(functools.partial(write_files, t, self._where(t)), ADDED_DDL).collect()]
         if stray := [a for a in adds if part is not None and any(a.partition_values[c] not in map(str, values) for c, values in part.items())]:
             raise TableError(f"table {name}: rows of {stray[0].partition_values} were given for {dict(part or {})}; nothing was committed")
         self._commit(t, adds, part)
@@ -130,33 +153,73 @@ class Tables:
         self._commit(t, self._write(t, rows), None, keep=True)
 
     def _write(self, t: Table, rows: Sequence[Mapping[str, Any]]) -> "list[AddAction]":
-        return [add_action(r) for b in write_files(t, Path(self.path(t.name)), arrow_table(t, rows).to_batches()) for r in b.to_pylist()]
+        return [add_action(r) for b in write_files(t, self._where(t), arrow_table(t, rows).to_batches()) for r in b.to_pylist()]
+
+    def _where(self, t: Table) -> Where:
+        return Where(self.path(t.name), self._s3, self._spool)
 
     def _commit(self, t: Table, adds: "list[AddAction]", part: Part | None, keep: bool = False) -> None:
+        """One commit: adds these files and, unless `keep`, removes those of the partitions. Done once, whatever answers are lost."""
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        put_id, give_up, tries = uuid.uuid4().hex, time.monotonic() + self._s3.give_up_s, 0
+        while True:
+            version, put = self._ready(t, adds, part, keep, put_id)
+            self.guard()
+            try:
+                return put()
+            except (DeltaError, OSError) as e:
+                error, tries = e, tries + 1
+            if self._store is None and not isinstance(error, CommitFailedError):  # the disk, not another writer
+                raise error
+            ours, now = self._look(t, put_id)
+            if ours:
+                return
+            if self._store is not None and now == version:
+                if time.monotonic() > give_up:
+                    raise self._unreachable(t.name, error)
+                time.sleep(_PAUSE_S)
+            elif not keep or tries == APPEND_TRIES:  # two writers at once are a breach of W: the second fails
+                raise TableError(f"table {t.name} at {self.path(t.name)} was written by another process at the same time; nothing was committed here: end the other one and run the same command again")
+
+    def _ready(self, t: Table, adds: "list[AddAction]", part: Part | None, keep: bool, put_id: str) -> tuple[int, Callable[[], None]]:
+        """The version that a commit follows (-1: no table yet), and the commit."""
         from deltalake import CommitProperties
-        from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import RemoveAction, create_table_with_add_actions
 
-        done = CommitProperties(max_commit_retries=5 if keep else 0)  # two writers at once are a breach of W: the second fails; an addition meets at most a compaction
+        done = CommitProperties(custom_metadata={_PUT_ID: put_id}, max_commit_retries=0)
         if not self.exists(t.name):
-            self.guard()
             settings = {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": ",".join(t.stats)}
-            create_table_with_add_actions(self.path(t.name), delta_schema(t), adds, partition_by=list(t.partition_by), configuration=settings, commit_properties=done)
-            return
+            return -1, lambda: create_table_with_add_actions(self.path(t.name), delta_schema(t), adds, partition_by=list(t.partition_by), configuration=settings, commit_properties=done, storage_options=self._options())
         log = self._log(t.name)
         now_ms = round(time.time() * 1000)
         gone = [] if keep else [RemoveAction(path, True, now_ms, size, None) for path, size, _ in self._files(log, part)]
-        if adds or gone:
-            self.guard()
-            try:
-                log.create_write_transaction([*adds, *gone], "append", log.schema(), list(t.partition_by), commit_properties=done)
-            except CommitFailedError:
-                raise TableError(f"table {t.name} at {self.path(t.name)} was written by another process at the same time; nothing was committed here: end the other one and run the same command again") from None
+        if not adds and not gone:
+            return log.version(), lambda: None
+        return log.version(), lambda: log.create_write_transaction([*adds, *gone], "append", log.schema(), list(t.partition_by), commit_properties=done)
+
+    def _look(self, t: Table, put_id: str) -> tuple[bool, int]:
+        """(whether the commit with this id is in the log, the log's version; -1: no table)."""
+        if not self.exists(t.name):
+            return False, -1
+        log = self._log(t.name)
+        return any(c.get(_PUT_ID) == put_id for c in log.history(2 * APPEND_TRIES)), log.version()
 
     def _log(self, name: str) -> "DeltaTable":
         from deltalake import DeltaTable
 
-        return DeltaTable(self.path(name))
+        try:
+            return DeltaTable(self.path(name), storage_options=self._options())
+        except OSError as e:
+            raise e if self._store is None else self._unreachable(name, e) from None
+
+    def _options(self) -> dict[str, str] | None:
+        """delta-rs' storage options."""
+        if self._store is None:
+            return None
+        from crawlkit.adapters.objects_s3 import delta_options
+
+        return delta_options(self._s3)
 
     def _files(self, log: "DeltaTable", part: Part | None) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, rows) of the current files of some partitions."""
@@ -174,18 +237,41 @@ class Tables:
 
     def compact(self, name: str, vacuum_hours: float) -> None:
         """Join small files, then remove files that no version younger than `vacuum_hours` names."""
-        if self.exists(name):
+        from deltalake.exceptions import DeltaError
+
+        give_up = time.monotonic() + self._s3.give_up_s
+        while self.exists(name):
             self.guard()
-            log = self._log(name)
-            log.optimize.compact()
-            log.vacuum(math.ceil(vacuum_hours), dry_run=False, enforce_retention_duration=False, full=True)
+            try:
+                log = self._log(name)
+                log.optimize.compact()
+                log.vacuum(math.ceil(vacuum_hours), dry_run=False, enforce_retention_duration=False, full=True)
+                return
+            except (DeltaError, OSError) as e:  # done or not: doing it again changes nothing
+                if self._store is None:
+                    raise
+                if time.monotonic() > give_up:
+                    raise self._unreachable(name, e) from None
+            time.sleep(_PAUSE_S)
 
     def _check_columns(self, name: str, have: Sequence[str]) -> None:
         if lacks := [c for c in TABLES[name].column_names if c not in have]:
             raise TableError(f"it has no column {', '.join(lacks)}")
 
-    def _unreadable(self, name: str, e: Exception) -> TableError:
-        return TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore the folder from a copy")
+    def _unreadable(self, name: str, e: Exception) -> Exception:
+        if self._store is not None and isinstance(e, OSError):
+            return self._unreachable(name, e)
+        what = "" if self._store is not None else "the folder "
+        return TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore {what}from a copy")
+
+    def _unreachable(self, name: str, e: Exception) -> StoreUnavailable:
+        said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(e)).split())
+        return e if isinstance(e, StoreUnavailable) else StoreUnavailable(f"table {name} at {self.path(name)} cannot be reached: {said:.400}; check that the store is up and s3.endpoint_url is right")
+
+
+def spark_place(place: str) -> str:
+    """A place as Spark names it: its file system for S3 is s3a."""
+    return place.replace("s3://", "s3a://", 1) if place.startswith("s3://") else place
 
 
 def quote(value: str) -> str:

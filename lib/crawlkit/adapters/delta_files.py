@@ -8,12 +8,14 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
+from crawlkit.adapters.objects import open_objects
+from crawlkit.config import S3
 from crawlkit.tables import ARROW, Table
 
 if TYPE_CHECKING:
@@ -26,8 +28,16 @@ ADDED = pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("modified_ms",
 ADDED_DDL = "path string, bytes bigint, modified_ms bigint, partition string, stats string"
 
 
-def write_files(t: Table, folder: Path, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write batches of all of the table's columns as Parquet files below its `folder`; yields one row (`ADDED`) a file.
+class Where(NamedTuple):
+    """The place of a table: a folder or s3://bucket/prefix. `spool`: local folder of files on their way to S3."""
+
+    place: str
+    s3: S3
+    spool: Path
+
+
+def write_files(t: Table, where: Where, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write batches of all of the table's columns as Parquet files below its place; yields one row (`ADDED`) a file.
 
     Rows of one partition that come apart go to several files.
     """
@@ -39,7 +49,7 @@ def write_files(t: Table, folder: Path, batches: Iterable[pa.RecordBatch]) -> It
                 yield out.close(t)
                 out = None
             if out is None:
-                out = _File(folder, schema, values)
+                out = _File(where, schema, values)
             out.add(run.select(schema.names))
     if out is not None:
         yield out.close(t)
@@ -55,12 +65,13 @@ def _runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[dict[
 
 
 class _File:
-    """One Parquet file being written."""
+    """One Parquet file being written; for S3 on local disk until it is whole."""
 
-    def __init__(self, folder: Path, schema: pa.Schema, values: dict[str, str]) -> None:
-        below = "".join(f"{c}={v}/" for c, v in values.items())
-        self.place, self.values, self.schema = f"{below}{uuid.uuid4().hex}.parquet", values, schema
-        self.path = folder / self.place
+    def __init__(self, where: Where, schema: pa.Schema, values: dict[str, str]) -> None:
+        below, name = "".join(f"{c}={v}/" for c, v in values.items()), f"{uuid.uuid4().hex}.parquet"
+        self.place, self.values, self.schema = below + name, values, schema
+        self.store = open_objects(where.place, where.s3) if "://" in where.place else None
+        self.path = where.spool / name if self.store else Path(where.place, self.place)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.footers: list[pa.parquet.FileMetaData] = []
         self.writer = pa.parquet.ParquetWriter(self.path, schema, compression="zstd", metadata_collector=self.footers)
@@ -82,7 +93,11 @@ class _File:
     def close(self, t: Table) -> pa.RecordBatch:
         self._flush()
         self.writer.close()
-        row = (self.place, self.path.stat().st_size, int(time.time() * 1000), json.dumps(self.values), json.dumps(statistics(t, self.footers[0])))
+        size = self.path.stat().st_size
+        if self.store:
+            self.store.put_file_if_absent(self.place, self.path)
+            self.path.unlink()
+        row = (self.place, size, int(time.time() * 1000), json.dumps(self.values), json.dumps(statistics(t, self.footers[0])))
         return pa.RecordBatch.from_arrays([pa.array([v], f.type) for v, f in zip(row, ADDED, strict=True)], schema=ADDED)
 
 

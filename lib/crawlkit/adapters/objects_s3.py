@@ -33,6 +33,7 @@ from crawlkit.config import S3, ConfigError
 T = TypeVar("T")
 _PUT_ID = "put-id"
 _READ_AHEAD = 1 << 20
+_WHOLE_CALL = 4  # delta-rs' deadline of a call with its body, in s3.timeout_s
 _PAGE = 1000  # rows of a listing's page, the most that S3 gives
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 3.0
 _FULL = {"QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "EntityTooLarge"}
@@ -40,6 +41,7 @@ _NOT_MET = {"PreconditionFailed", "412"}
 _AGAIN = {"ConditionalRequestConflict", "OperationAborted", "SlowDown", "RequestTimeout", "InternalError", "ServiceUnavailable", "Throttling", "ThrottlingException", "RequestTimeTooSkewed", "BadDigest"}
 _MISSING = {"NoSuchKey", "404", "NotFound", "NoSuchUpload"}
 _OURS = (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError, boto.NoRegionError, boto.ProfileNotFound, boto.ParamValidationError, boto.ConfigParseError, boto.TokenRetrievalError)  # fmt: skip
+_SET_CREDENTIALS = "set credentials by the AWS chain (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role) and s3.region"
 _FIXES = {
     "NoSuchBucket": "create the bucket, or correct its name in storage.*",
     "AccessDenied": "give these credentials read, write, list and abort-upload rights on the prefix",
@@ -117,6 +119,10 @@ class S3Objects:
             if not page.get("IsTruncated"):
                 return sorted(keys)
             more = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def any(self, prefix: str) -> bool:
+        """Whether some key begins with `prefix`."""
+        return bool(self._ask("list", prefix, lambda c: c.list_objects_v2(Bucket=self.bucket, Prefix=self.prefix + prefix, MaxKeys=1)).get("Contents"))
 
     def delete(self, key: str) -> None:
         with contextlib.suppress(ObjectMissing):
@@ -259,7 +265,7 @@ class S3Objects:
                 return None
             return StoreRefused(f"cannot {verb} {self}{key}: {code} {e.response['Error'].get('Message', '')!s:.200}: {_FIXES.get(code, 'see docs/s3.md')}")
         if isinstance(e, _OURS):
-            return StoreRefused(f"cannot {verb} {self}{key}: {e!s:.300}: set credentials by the AWS chain (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role) and s3.region")
+            return StoreRefused(f"cannot {verb} {self}{key}: {e!s:.300}: {_SET_CREDENTIALS}")
         return None
 
 
@@ -294,9 +300,37 @@ class _Range(io.RawIOBase):
         return len(data)
 
 
+@lru_cache(maxsize=4)
+def _session(pid: int) -> Any:
+    """One session a process: it holds the credentials and renews those of a role."""
+    return boto3.session.Session()
+
+
+def region(cfg: S3) -> str:
+    """s3.region, else as the AWS chain says."""
+    return cfg.region or _session(os.getpid()).region_name or "us-east-1"
+
+
 @lru_cache(maxsize=16)
 def _client(cfg: S3, pid: int) -> Any:
     """One client a process (a forked one must not share sockets). Its own retries are off: they would hide a lost answer."""
-    session = boto3.session.Session()
     settings = BotoConfig(retries={"total_max_attempts": 1}, connect_timeout=cfg.timeout_s, read_timeout=cfg.timeout_s, max_pool_connections=32, s3={"addressing_style": "path" if cfg.path_style else "auto"})  # fmt: skip
-    return session.client("s3", endpoint_url=cfg.endpoint_url, region_name=cfg.region or session.region_name or "us-east-1", config=settings)
+    return _session(pid).client("s3", endpoint_url=cfg.endpoint_url, region_name=region(cfg), config=settings)
+
+
+def delta_options(cfg: S3) -> dict[str, str]:
+    """delta-rs' storage options. It has the credentials that boto3 finds, since its own chain knows no profiles. Raises StoreRefused."""
+    try:
+        found = _session(os.getpid()).get_credentials()
+        keys = found and found.get_frozen_credentials()
+    except _OURS as e:
+        raise StoreRefused(f"no credentials for S3: {e!s:.300}: {_SET_CREDENTIALS}") from None
+    if keys is None:
+        raise StoreRefused(f"no credentials for S3: {_SET_CREDENTIALS}")
+    options = {"aws_access_key_id": keys.access_key, "aws_secret_access_key": keys.secret_key, "aws_region": region(cfg), "aws_virtual_hosted_style_request": str(not cfg.path_style).lower(),
+               "aws_conditional_put": "etag", "timeout": f"{_WHOLE_CALL * cfg.timeout_s}s", "connect_timeout": f"{cfg.timeout_s}s", "retry_timeout": f"{cfg.give_up_s}s", "max_retries": "100"}  # fmt: skip
+    if keys.token:
+        options["aws_session_token"] = keys.token
+    if cfg.endpoint_url:
+        options |= {"aws_endpoint": cfg.endpoint_url, "aws_allow_http": str(cfg.endpoint_url.startswith("http://")).lower()}
+    return options

@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Callable
 from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
@@ -23,7 +22,7 @@ from crawlkit.config import Config
 from crawlkit.control import views
 from crawlkit.control.commands import give
 from crawlkit.control.forms import ERRORS, BoostBody, CommandId, ComplaintBody, DryRun, HostBody, HostName, Limit, Offset, PingBody, PolicyBody, PublishedPolicyBody, RoundName, UrlsBody
-from crawlkit.crawl import Crawl, CrawlError
+from crawlkit.crawl import Crawl, CrawlError, Place
 from crawlkit.explain import explain
 from crawlkit.metrics import current_text
 from crawlkit.outcomes import Refused
@@ -88,7 +87,7 @@ def page_of(items: list[dict[str, Any]], offset: int, limit: int) -> dict[str, A
     return {"items": items[:limit], "next_offset": offset + limit if len(items) > limit else None}
 
 
-def make_app(data: Path, cfg: Config, token: str) -> Any:
+def make_app(data: Place, cfg: Config, token: str) -> Any:
     """The ASGI application. Every request opens the crawl anew: it keeps nothing that could be out of date but the table figures (10 s)."""
     app = FastAPI(title="crawlkit control API", version=__version__, docs_url=None, redoc_url=None, default_response_class=Ascii)
     figures = views.Cached(lambda: views.table_figures(data, cfg), FIGURES_AGE_S)

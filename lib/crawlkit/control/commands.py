@@ -36,7 +36,7 @@ def plain_tables(crawl: Crawl, lock: FileLock | LeaseLock | None = None) -> Tabl
     def none() -> Any:
         raise RuntimeError("no Spark session here")
 
-    return Tables(none, crawl.tables_root, (lock or crawl.lock).check)
+    return crawl.tables(none, (lock or crawl.lock).check)
 
 
 def commands_lock(crawl: Crawl) -> FileLock | LeaseLock:

@@ -6,11 +6,10 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import Callable
-from pathlib import Path
 
 from crawlkit.adapters.secret import secret
 from crawlkit.config import Config, ConfigError
-from crawlkit.crawl import Crawl
+from crawlkit.crawl import Crawl, Place
 
 MIN_TOKEN_CHARS = 16
 
@@ -23,7 +22,7 @@ def token_of(cfg: Config) -> str:
     return token
 
 
-def run(data: Path, cfg: Config, host: str | None, port: int | None, say: Callable[[str], None]) -> None:
+def run(data: Place, cfg: Config, host: str | None, port: int | None, say: Callable[[str], None]) -> None:
     """Serve until interrupted. Raises ConfigError, CrawlError, OSError (the port is taken)."""
     import uvicorn
 

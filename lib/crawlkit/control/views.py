@@ -8,7 +8,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from crawlkit.adapters.delta import Tables
@@ -16,7 +15,7 @@ from crawlkit.adapters.objects import ObjectMissing
 from crawlkit.adapters.orders import read_orders
 from crawlkit.config import Config
 from crawlkit.control.commands import plain_tables
-from crawlkit.crawl import Crawl, Round
+from crawlkit.crawl import Crawl, Place, Round
 from crawlkit.metrics import DAY_S, alerts_now
 from crawlkit.rules.domains import host_bucket, registered_domain
 from crawlkit.rules.urls import UrlPolicy, canonicalize
@@ -40,7 +39,7 @@ class Cached:
             return self._value
 
 
-def table_figures(data: Path, cfg: Config) -> dict[str, Any]:
+def table_figures(data: Place, cfg: Config) -> dict[str, Any]:
     """URLs by state, what is due, pages of this month, requests and errors of the last hour. Reads whole columns: call it seldom."""
     crawl, now = Crawl(data, cfg), time.time()
     tables = plain_tables(crawl)
@@ -65,7 +64,7 @@ def table_figures(data: Path, cfg: Config) -> dict[str, Any]:
             "errors_last_hour": errors, "tried_last_hour": tried, "read_at": now}
 
 
-def status(data: Path, cfg: Config, figures: dict[str, Any]) -> dict[str, Any]:
+def status(data: Place, cfg: Config, figures: dict[str, Any]) -> dict[str, Any]:
     """The open rounds as they are now, with the table figures."""
     crawl = Crawl(data, cfg)
     orders, now = read_orders(crawl.objects), time.time()

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from crawlkit.config import S3, Config, ConfigError
-from crawlkit.crawl import Crawl
+from crawlkit.config import Config, ConfigError
+from crawlkit.crawl import Crawl, Place
 
 BATCH_ROWS = 4096
-
-
-def delta_options(s3: S3) -> dict[str, str]:
-    """Storage options of delta-rs for tables in S3; credentials come from the environment."""
-    options = {"aws_virtual_hosted_style_request": "false" if s3.path_style else "true"}
-    if s3.endpoint_url:
-        options |= {"aws_endpoint": s3.endpoint_url, "aws_allow_http": "true"}
-    if s3.region:
-        options["aws_region"] = s3.region
-    return options
 
 
 class Source:
     """A crawl to be exported. Raises ConfigError if there is none at `data`."""
 
-    def __init__(self, data: Path, cfg: Config) -> None:
+    def __init__(self, data: Place, cfg: Config) -> None:
         self.cfg, self.crawl = cfg, Crawl(data, cfg)
         self.warc = self.crawl.warc
         if not self.has("captures"):
@@ -66,12 +55,15 @@ class Source:
         return known if round_id is None else [round_id]
 
     def _place(self, table: str) -> str:
-        root = self.crawl.tables_root
-        return f"{root.replace('s3a://', 's3://', 1)}/{table}"
+        return f"{self.crawl.tables_root}/{table}"
 
     def options(self, place: str) -> dict[str, str] | None:
         """delta-rs' options for a table at a place."""
-        return delta_options(self.cfg.s3) if "://" in place else None
+        if "://" not in place:
+            return None
+        from crawlkit.adapters.objects_s3 import delta_options
+
+        return delta_options(self.cfg.s3)
 
 
 def in_round(round_id: str | None) -> ds.Expression | None:
