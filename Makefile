@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: setup setup-s3 crawl test test-slow bench docs zip clean
+.PHONY: setup setup-s3 crawl test test-slow bench docs zip airflow airflow-setup clean
 setup: $(VENV)/.done
 
 $(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg pyproject.toml
@@ -44,10 +44,22 @@ zip:
 	@rm -f dist/crawlkit.zip
 	cd lib && $(PYTHON) -m zipfile -c ../dist/crawlkit.zip crawlkit
 
+# Airflow in an environment of its own, and one round of the sample site through it (docs/airflow.md).
+airflow-setup: .venv-airflow/.done
+
+.venv-airflow/.done: conf/airflow.lock
+	test -x .venv-airflow/bin/python || $(PYTHON) -m venv .venv-airflow
+	.venv-airflow/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r conf/airflow.lock
+	touch $@
+
+AIRFLOW_DATA ?= airflow-data
+airflow: setup airflow-setup zip
+	$(BIN)/python -m crawlkit.airflow_local --folder $(AIRFLOW_DATA)
+
 docs: setup
 	$(BIN)/python -m crawlkit.tables > docs/tables.md
 	$(BIN)/python -m crawlkit.config docs > docs/configuration.md
 	$(BIN)/python -m crawlkit.config yaml > conf/default.yaml
 
 clean:
-	rm -rf $(VENV) crawl-data
+	rm -rf $(VENV) .venv-airflow crawl-data airflow-data

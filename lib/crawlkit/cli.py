@@ -188,6 +188,19 @@ def round_(data: Data = DEFAULT_DATA, round_id: RoundId = None, config: ConfigFi
     guarded(lambda: round_command(data, round_id, config, tuple(set_ or ()), parse_now(now), as_json))
 
 
+@app.command("open")
+def open_(data: Data = DEFAULT_DATA, round_id: RoundId = None,
+          resume: Annotated[Optional[str], typer.Option("--resume", metavar="PREFIX", help="Rather go on with the oldest open round whose name starts so, if nobody drives it.")] = None,
+          config: ConfigFile = None, set_: Sets = None, now: Now = None, as_json: AsJson = False) -> None:
+    """Open a round of that name, or find it; starts no JVM. Its name goes to the stages as --round-id.
+
+    crawlkit open --data site --round-id nightly-42 --resume nightly-
+    """
+    from crawlkit.command import open_command
+
+    guarded(lambda: open_command(data, round_id, resume, config, tuple(set_ or ()), parse_now(now), as_json))
+
+
 def _stage_command(name: str, text: str) -> None:
     def command(data: Data = DEFAULT_DATA, round_id: RoundId = None, config: ConfigFile = None, set_: Sets = None, now: Now = None, as_json: AsJson = False,
                 force: Annotated[bool, typer.Option("--force", help="Run again although the stage has finished; changes nothing.")] = False,

@@ -59,11 +59,11 @@ def errors(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = No
 
 
 @app.command()
-def status(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def status(data: Data = DEFAULT_DATA, round_id: RoundId = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
     """Rounds, known URLs by state, what is due (reads the tables without Spark)."""
     from crawlkit.status import read_status, status_text
 
-    guarded(lambda: emit(read_status(data, load_config(config, tuple(set_ or ()))), as_json, status_text))
+    guarded(lambda: emit(read_status(data, load_config(config, tuple(set_ or ())), round_id), as_json, status_text))
 
 
 @app.command()

@@ -72,6 +72,12 @@ def _both(name: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
     return register
 
 
+@command.command("seeds")
+def seeds(urls: Urls, data: Data = DEFAULT_DATA, priority: Priority = None, config: ConfigFile = None, set_: Sets = None, command_id: CommandId = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+    """New URLs, candidates of the next round; a seed file goes by `crawlkit inject`."""
+    _give("seeds", {"urls": urls, "priority": priority}, data, config, set_, as_json, command_id, dry_run)
+
+
 @_both("recrawl", "Fetch URLs again in the next round, whatever their schedule says; wakes dead ones.")
 def recrawl(urls: Urls, data: Data = DEFAULT_DATA, priority: Priority = None, config: ConfigFile = None, set_: Sets = None, command_id: CommandId = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
     _give("recrawl", {"urls": urls, "priority": priority}, data, config, set_, as_json, command_id, dry_run)

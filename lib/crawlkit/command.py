@@ -72,13 +72,18 @@ def refuse_placeholder(cfg: Config, lines: list[str]) -> None:
                               "for example --set agent.info_url=https://you.example/bot")
 
 
-def next_round(crawl: Crawl, now: float) -> Round:
-    """The oldest open round that no living process drives, else a new one."""
+def next_round(crawl: Crawl, now: float, round_id: str | None = None, resume: str | None = "") -> Round:
+    """The round of that name if there is one; else the oldest open round that no living process drives; else a new one of that name.
+
+    resume: only open rounds whose names start so are gone on with; None: none.
+    """
     from crawlkit.adapters.flock import LockHeld
 
     crawl.repair()
     abandoned = read_orders(crawl.objects).abandoned
-    for r in crawl.open_rounds():
+    for r in [] if resume is None or round_id in crawl.round_ids() else crawl.open_rounds():
+        if not r.id.startswith(resume):
+            continue
         try:
             with crawl.driver_lock(r):
                 if r.id in abandoned:
@@ -87,7 +92,16 @@ def next_round(crawl: Crawl, now: float) -> Round:
                 return r
         except LockHeld:
             continue
-    return crawl.open_round(now)
+    return crawl.open_round(now, round_id)
+
+
+def open_command(data: Place, round_id: str | None, resume: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
+    """`crawlkit open`."""
+    crawl = Crawl(data, load_config(config, sets))
+    crawl.check()
+    round_ = next_round(crawl, now, round_id, resume)
+    told = {"round_id": round_.id, "state": round_.state, "resumed": round_id not in (None, round_.id)}
+    emit(told, as_json, lambda v: f"round {v['round_id']}: {v['state']}")
 
 
 def run_round(job: Job, round_: Round, last: bool = True) -> bool:

@@ -11,6 +11,7 @@ from crawlkit.config import Config, ConfigError
 from crawlkit.crawl import Crawl, Place
 
 STAGES = ("inject", "generate", "fetch", "commit", "parse", "dedup", "update", "rank", "report")
+NEWEST = 20
 
 
 def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[str, Any]:
@@ -24,10 +25,11 @@ def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[s
         raise ConfigError(f"--data {data}: no crawl there; run `crawlkit crawl` first")
     crawl.check()
     rounds = []
-    for round_id in crawl.round_ids()[-20:]:
-        r = crawl.round(round_id)
-        progress = [json.loads(crawl.objects.get(k)[0]) for k in crawl.objects.list(f"progress/{round_id}/")] if r.state == "open" else []
+    known = sorted(map(crawl.round, [round_id] if round_id else crawl.round_ids()), key=lambda r: r.no)
+    for r in [r for r in known[:-NEWEST] if r.state == "open"] + known[-NEWEST:]:
+        progress = [json.loads(crawl.objects.get(k)[0]) for k in crawl.objects.list(f"progress/{r.id}/")] if r.state == "open" else []
         rounds.append({"round_id": r.id, "state": r.state, "done": [s for s in STAGES if crawl.mark(r, s) is not None], "buckets": len(r.buckets),
+                       "planned": (crawl.mark(r, "generate") or {}).get("planned"),
                        "fetching": {k: sum(int(p.get(k, 0)) for p in progress) for k in ("queued", "in_flight", "done", "failed", "bytes")} if progress else None})
     states: dict[str, int] = {}
     table = plain_tables(crawl).arrow("crawldb", ["state", "next_fetch"])
