@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlkit.config import SparkConfig
+from tests.known_crawl import known_crawl  # noqa: F401  (a fixture)
 
 
 # Files whose tests wait (for leases, deadlines, processes): not part of the quick run, but of every `make test`.
@@ -24,8 +25,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
+    from crawlkit.jars import s3_jar_folder
     from crawlkit.spark import build_session
 
-    session = build_session(SparkConfig(), "crawlkit tests", tmp_path_factory.mktemp("spark"), quick=True)
+    session = build_session(SparkConfig(), "crawlkit tests", tmp_path_factory.mktemp("spark"), quick=True, s3=s3_jar_folder().is_dir())
     yield session
     session.stop()

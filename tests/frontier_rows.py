@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -36,12 +35,12 @@ def known_urls(job: Job, rows_a_bucket: int, domains_a_bucket: int, next_fetch: 
     """Fills crawldb with fetched URLs that are due at `next_fetch` (Unix s), hostdb and buckets; the number of URLs."""
     buckets = job.cfg.frontier.buckets
     domains = domains_of(buckets, domains_a_bucket)
-    t, folder = TABLES["crawldb"], job.tables.path("crawldb")
+    t = TABLES["crawldb"]
     with job.crawl.lock:
         job.tables.replace("crawldb", [])
         adds = []
         for bucket, names in domains.items():
-            files = write_files(t, Path(folder), _batches(names, bucket, rows_a_bucket, next_fetch, now))
+            files = write_files(t, job.tables._where(t), _batches(names, bucket, rows_a_bucket, next_fetch, now))
             adds += [add_action(r) for b in files for r in b.to_pylist()]
         job.tables._commit(t, adds, None)
         job.tables.replace("hostdb", [{"host": n, "domain": n, "host_bucket": b, "class": "generic", "first_seen": now, "updated_no": 0} for b, names in domains.items() for n in names])

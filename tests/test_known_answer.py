@@ -10,27 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from crawlkit.audit import audit
-from crawlkit.command import run_round
-from crawlkit.config import parse_config
-from crawlkit.crawl import Crawl
-from crawlkit.job import Job
-from tests.fakeweb import DAY_S, EPOCH, Delays, Policy, Process, build, differences, every, expected, judge, load_log
+from tests.fakeweb import Delays, differences, judge
 
 pytestmark = pytest.mark.spark
-SCALE, SEED = 0.1, 7
-
-
-def crawl_web(spark, folder, web, server, nows, sets=(), seed_rounds=1):
-    """Rounds at the given nominal times; the job."""
-    cfg = parse_config(web.config_yaml(server.port), "fakeweb", sets)
-    job = Job(Crawl(folder, cfg), quick=True, spark=spark)
-    for n, now in enumerate(nows):
-        server.set_day(int((now - EPOCH) // DAY_S))
-        round_ = job.crawl.open_round(now)
-        if n < seed_rounds:
-            job.run("inject", round_, force=True, lines=web.seeds)
-        run_round(job, round_, last=n == len(nows) - 1)
-    return job
 
 
 def table(job):
@@ -38,16 +20,9 @@ def table(job):
     return {r.url: r.asDict() for r in rows}
 
 
-@pytest.fixture(scope="module")
-def crawled(spark, tmp_path_factory):
-    web = build(SEED, SCALE)
-    folder = tmp_path_factory.mktemp("known")
-    nows = (*every(600, 4), EPOCH + 1.1 * DAY_S, EPOCH + 4.2 * DAY_S)
-    with Process(folder, seed=SEED, scale=SCALE) as server:
-        job = crawl_web(spark, folder / "crawl", web, server, nows)
-        time.sleep(0.2)
-        log = load_log(server.log)
-    return web, job, log, expected(web, Policy(nows=nows))
+@pytest.fixture
+def crawled(known_crawl):
+    return known_crawl
 
 
 def test_states_and_depths_equal_the_right_answer(crawled):

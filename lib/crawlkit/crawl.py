@@ -94,6 +94,8 @@ class Crawl:
                 raise TypeError("open")
         except (ValueError, KeyError, TypeError):
             raise CrawlError(f"{self.objects.root}/crawl.json is damaged: restore it from a copy") from None
+        if "rebuilding" in state:
+            raise CrawlError(f"{self.data} is being made again from its WARC files: finish it with `crawlkit rebuild --from-warc`")
         if "rebucket_to" in state:
             raise CrawlError(f"{self.data} is on its way from {state['buckets']} to {state['rebucket_to']} host buckets: finish it with `crawlkit rebucket {state['rebucket_to']}`")
         if state["buckets"] != self.cfg.frontier.buckets:
@@ -142,6 +144,28 @@ class Crawl:
         state = json.loads(raw)
         state.pop("rebucket_to", None)
         self._write(state | {"buckets": buckets}, etag)
+
+    def begin_rebuild(self) -> None:
+        """From now until `end_rebuild` nothing else works on the crawl. The caller holds W. Raises CrawlError if there is a crawl."""
+        try:
+            raw, etag = self.objects.get("crawl.json")
+        except ObjectMissing:
+            raw, etag = json.dumps({"buckets": self.cfg.frontier.buckets, "next_no": 1, "open": {}}).encode(), None
+        state = json.loads(raw)
+        if etag is not None and "rebuilding" not in state:
+            raise CrawlError(f"{self.data} has a crawl already: leave out --from-warc to make its crawldb again, or move its tables and state away")
+        self._write(state | {"rebuilding": True}, etag)
+
+    def end_rebuild(self, rounds: list[Round]) -> None:
+        """The crawl goes on after these rounds. The caller holds W."""
+        raw, etag = self.objects.get("crawl.json")
+        state = json.loads(raw)
+        state.pop("rebuilding", None)
+        self._write(state | {"next_no": max((r.no for r in rounds), default=0) + 1}, etag)
+
+    def put_round(self, round_: Round) -> None:
+        """Write a round's own object."""
+        self.objects.put(f"rounds/{round_.id}/round.json", json.dumps(asdict(round_)).encode())
 
     # -- rounds --------------------------------------------------------------------------------------------------
     def open_rounds(self) -> list[Round]:

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +24,14 @@ from crawlkit.config import Config
 from crawlkit.control.rounds import heed, take_commands
 from crawlkit.crawl import Crawl, CrawlError, Place, Round
 from crawlkit.rules.urls import UrlPolicy
-from crawlkit.spark import build_session
+from crawlkit.spark import build_session, use_s3
 from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Counts = dict[str, Any]
+REBUILT = ("crawldb", "crawldb_log", "buckets")  # tables that `crawlkit rebuild` makes again
 
 
 class StageError(RuntimeError):
@@ -40,27 +41,31 @@ class StageError(RuntimeError):
 class Job:
     """A crawl with a Spark session."""
 
-    def __init__(self, crawl: Crawl, quick: bool = False, say: Callable[[dict[str, Any]], None] = lambda event: None, spark: "SparkSession | None" = None) -> None:
-        self.crawl, self.cfg, self.quick, self.say, self._given = crawl, crawl.cfg, quick, say, spark
+    def __init__(self, crawl: Crawl, quick: bool = False, say: Callable[[dict[str, Any]], None] = lambda event: None, spark: "SparkSession | None" = None, may_lack: Collection[str] = ()) -> None:
+        """may_lack: tables that may be gone, since they are made again."""
+        self.crawl, self.cfg, self.quick, self.say, self._given, self._may_lack = crawl, crawl.cfg, quick, say, spark, may_lack
 
     @cached_property
     def spark(self) -> "SparkSession":
-        if self._given is not None:
-            return self._given
-        scratch = self.crawl.scratch / "spark"
-        scratch.mkdir(parents=True, exist_ok=True)
-        return build_session(self.cfg.spark, f"crawlkit {self.cfg.crawl.id}", scratch, self.quick, self.cfg.s3 if "://" in self.crawl.tables_root else None)
+        spark, s3 = self._given, "://" in self.crawl.tables_root
+        if spark is None:
+            scratch = self.crawl.scratch / "spark"
+            scratch.mkdir(parents=True, exist_ok=True)
+            spark = build_session(self.cfg.spark, f"crawlkit {self.cfg.crawl.id}", scratch, self.quick, s3)
+        if s3:
+            use_s3(spark, self.cfg.s3)
+        return spark
 
     @cached_property
     def tables(self) -> Tables:
         """Raises TableError if a table that once was written is gone."""
         tables = self.crawl.tables(lambda: self.spark, self.crawl.lock.check)
         for name in self.crawl.known_tables():
-            if not tables.exists(name):
-                raise TableError(f"table {name} is missing: {tables.path(name)} was written before and is gone; restore the folder from a copy")
+            if name not in self._may_lack and not tables.exists(name):
+                raise TableError(f"table {name} is missing: {tables.path(name)} was written before and is gone; restore the folder from a copy" + ("; or make it again from the other tables with `crawlkit rebuild`" if name in REBUILT else ""))
         return tables
 
-    def _keep_known(self) -> None:
+    def keep_known(self) -> None:
         """Remember which tables have been written, so that a lost one is not taken for an empty one."""
         known = set(self.crawl.known_tables())
         new = [name for name in TABLES if name not in known and self.tables.exists(name)]
@@ -90,7 +95,7 @@ class Job:
         started, cpu = time.time(), tree_cpu_s()
         self.say({"event": "stage", "stage": stage, "round_id": round_.id})
         counts = STAGES[stage](self, round_, **options)
-        self._keep_known()
+        self.keep_known()
         rejected = sum(counts.get("rejected", {}).values())
         if "rows_in" in counts and counts["rows_in"] != counts["rows_out"] + rejected:
             raise StageError(f"{stage} of round {round_.id} does not add up: {counts['rows_in']} rows in, {counts['rows_out']} out, {rejected} rejected")

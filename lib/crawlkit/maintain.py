@@ -13,13 +13,15 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crawlkit.adapters.objects import ObjectMissing
 from crawlkit.adapters.spool import spool_folder
+from crawlkit.adapters.warc_log import only_log
+from crawlkit.outcomes import Refused
 from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
+    from crawlkit.adapters.delta import Part
     from crawlkit.job import Job
-
-KEPT_BY_ROUND = {"fetchlist"}
 
 
 def maintain(job: "Job", now: float) -> dict[str, Any]:
@@ -47,8 +49,17 @@ def drop_folded(job: "Job") -> int:
         folded = {"round_id": [r for r in job.crawl.round_ids() if job.crawl.round(r).no <= through]}
         n = job.tables.count("crawldb_log", folded)
         if n:
+            keep_injected(job, folded)
             job.tables.replace("crawldb_log", [], folded)
     return n
+
+
+def keep_injected(job: "Job", part: "Part | None" = None) -> None:
+    """Copy the log's seeds and commands into `injected`: nothing else tells of them once the log is gone. The caller holds the commit lock."""
+    ordered = job.read("crawldb_log", part).where("kind = 'found' AND writer <> 'parse' AND writer <> 'rebuild'")
+    for r in sorted(ordered.select("round_id", "writer").distinct().collect()):
+        mine = {"round_id": [r.round_id], "writer": [r.writer]}
+        job.tables.replace("injected", job.read("crawldb_log", mine), mine)
 
 
 def pack(job: "Job") -> dict[str, int]:
@@ -122,7 +133,16 @@ def remove_orphans(job: "Job", clock_now: float) -> int:
     named = {r[0] for r in job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect()}
     removed = 0
     for key in job.crawl.warc.list():
-        if key.endswith(".warc.gz") and key not in named and job.crawl.warc.modified(key) < before:
+        if key.endswith(".warc.gz") and key not in named and job.crawl.warc.modified(key) < before and not _log_alone(job, key):
             job.crawl.warc.delete(key)
             removed += 1
     return removed + sum(store.abort_unfinished(before) for store in (job.crawl.warc, job.crawl.objects))
+
+
+def _log_alone(job: "Job", key: str) -> bool:
+    """Whether a file tells of requests that nobody answered: no capture can name it, and `rebuild --from-warc` needs it."""
+    try:
+        with job.crawl.warc.open_range(key) as file:
+            return only_log(file)
+    except (Refused, ObjectMissing):
+        return False

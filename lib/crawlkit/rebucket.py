@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crawlkit.crawl import Place
     from crawlkit.job import Job
 
-MOVED = ("crawldb", "crawldb_log", "hostdb")
+MOVED = ("crawldb", "crawldb_log", "hostdb", "injected")
 
 
 def rebucket(job: "Job", buckets: int) -> dict[str, Any]:

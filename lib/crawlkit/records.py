@@ -25,6 +25,9 @@ class FetchItem:
     rank: int  # order inside the slot
     kind: str = "page"
     not_before: float | None = None
+    depth: int | None = None  # of the frontier row; None: robots
+    redirects: int | None = None
+    priority_class: int | None = None
     # validators and digest of the stored copy (pages)
     etag: str | None = None
     last_modified: str | None = None
@@ -121,6 +124,9 @@ class Capture:
     delay_ms: int | None = None  # delay in force before this request
     robots_line: str | None = None  # the matching line, when a rule decided
     is_outcome: bool = True  # False: a stored record beside the outcome (robots hop)
+    planned_depth: int | None = None  # of the frontier row, as are the next two
+    planned_redirects: int | None = None
+    planned_class: int | None = None
 
 
 @dataclass(slots=True)

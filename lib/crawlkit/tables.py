@@ -102,7 +102,7 @@ _table("crawldb", "The CrawlDb: one row for each known URL, as of the last fold.
 updated_no int | number of the round that wrote the state
 """)
 
-_table("crawldb_log", "What happened to URLs since they were folded: appended found rows and state rows.", "round_id writer url_key kind seq", "round_id writer", "inject, parse, update", "generate, update (fold)", _ROW + """
+_FOUND = _ROW + """
 updated_no int | number of the round that wrote the row
 round_id string | round that wrote the row
 writer string | stage that wrote the row
@@ -111,7 +111,11 @@ seq bigint | order inside the round and writer
 due_at timestamp | found rows: makes the URL due at this time if that is after its last fetch
 force boolean | found rows: due even if dead or refused (operator)
 mode string | found rows: keep, update or overwrite what is known (re-injection)
-""")
+"""
+
+_table("crawldb_log", "What happened to URLs since they were folded: appended found rows and state rows.", "round_id writer url_key kind seq", "round_id writer", "inject, parse, update", "generate, update (fold)", _FOUND)
+
+_table("injected", "Found rows of seeds and commands that were folded and left the log: what no capture and no link tells.", "round_id writer url_key seq", "round_id writer", "maintain, rebuild", "rebuild", _FOUND)
 
 _table("hostdb", "The HostDb: one row for each host.", "host", "host_bucket", "update", "generate, SQL", """
 host string | host name
@@ -218,6 +222,9 @@ cache_control string | Cache-Control
 delay_ms bigint | gap in force before the request
 robots_line string | the rule that decided
 is_outcome boolean | false: a stored record beside the outcome (robots hop, second attempt)
+planned_depth int | links from a seed, when it was planned
+planned_redirects int | hops of the redirect chain, when it was planned
+planned_class int | priority class, when it was planned
 """)
 
 _table("pages", "What was read from a stored page.", "capture_id", "round_id", "parse", "dedup, update, rank, SQL", """

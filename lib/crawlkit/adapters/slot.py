@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from crawlkit.adapters.lease import Lease
 from crawlkit.adapters.objects import open_objects, sweep
-from crawlkit.adapters.slot_io import SlotIO, claim_attempt, read_earlier
+from crawlkit.adapters.slot_io import SlotIO, claim_attempt, read_earlier, round_about
 from crawlkit.adapters.slot_ledger import Ledger
 from crawlkit.adapters.slot_record import Recorder
 from crawlkit.adapters.slot_task import SlotTask
@@ -53,7 +53,7 @@ def run_slot(items: Iterable[FetchItem], cfg: Config, io: SlotIO, *, seed: int =
             return counts
         quiet_since = -math.inf if predecessor is None or predecessor.clean else predecessor.end
         attempt = claim_attempt(io.objects, round_id, slot, holder)
-        recorder = Recorder(io.objects, io.warcs, io.spool / holder, cfg, round_id, slot, attempt, earlier.stored, lease.check)
+        recorder = Recorder(io.objects, io.warcs, io.spool / holder, cfg, round_id, slot, attempt, earlier.stored, lease.check, round_about(io.objects, round_id))
         ledger = Ledger(recorder, attempt, len(left))
         try:
             asyncio.run(SlotTask(left, cfg, io, lease, earlier, ledger, quiet_since, random.Random(seed * 1_000_003 + slot), stop).run())

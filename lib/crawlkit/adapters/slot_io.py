@@ -15,7 +15,7 @@ from crawlkit.adapters.exchange import Budget
 from crawlkit.adapters.fetcher import Engine
 from crawlkit.adapters.guard import Resolves
 from crawlkit.adapters.lease import monotonic
-from crawlkit.adapters.objects import Objects
+from crawlkit.adapters.objects import ObjectMissing, Objects
 from crawlkit.adapters.parts import read_slot, slot_prefix
 from crawlkit.adapters.slot_record import Stored
 from crawlkit.config import Fetch
@@ -69,6 +69,15 @@ class Earlier:
     states: dict[str, HostState] = field(default_factory=dict)
     robots: dict[str, RobotsCopy] = field(default_factory=dict)  # by origin
     stored: dict[str, Stored] = field(default_factory=dict)  # by payload digest
+
+
+def round_about(objects: Objects, round_id: str) -> bytes:
+    """Name, number, nominal time and seed of a round as JSON, for the log records of its WARC files. Raises OSError."""
+    try:
+        row = json.loads(objects.get(f"rounds/{round_id}/round.json")[0])
+    except ObjectMissing:  # a single URL, fetched outside of a crawl
+        row = {"id": round_id}
+    return json.dumps({k: row[k] for k in ("id", "no", "now", "seed", "config_digest", "opened_at") if k in row}, separators=(",", ":")).encode()
 
 
 def read_earlier(objects: Objects, round_id: str, slot: int) -> Earlier:

@@ -86,6 +86,7 @@ class Ledger:
         return Capture(
             "", item.round_id, item.url_key, item.url, item.kind, item.host, item.slot, self._attempt, 0, str(judged.outcome),
             reason=None if judged.reason is None else str(judged.reason), detail=judged.detail, redirect_to=judged.redirect_to,
+            planned_depth=item.depth, planned_redirects=item.redirects, planned_class=item.priority_class,
         )  # fmt: skip
 
     def _count(self, judged: Judged) -> None:

@@ -15,14 +15,19 @@ from typing import NamedTuple
 
 import crawlkit
 from crawlkit.adapters.objects import Objects
-from crawlkit.adapters.parts import Record, WarcFile, encode_part, part_key
+from crawlkit.adapters.parts import Record, WarcFile, encode, encode_part, part_key
 from crawlkit.adapters.session import SESSION
 from crawlkit.adapters.spool import Spool
 from crawlkit.adapters.warc import Earlier, Finished, WarcWriter, record_id, sha1_digest
 from crawlkit.config import Config
+from crawlkit.outcomes import Outcome
 from crawlkit.records import Answer, Capture, FetchItem, RobotsCopy
 from crawlkit.rules.conditional import validators
 from crawlkit.rules.politeness import HostState
+
+
+LOG_NAMES: dict[type, str] = {Capture: "capture", RobotsCopy: "robots"}
+UNTOUCHED = (Outcome.DEFERRED, Outcome.ROBOTS_CACHED)  # outcomes that change no row of the frontier
 
 
 class Stored(NamedTuple):
@@ -37,13 +42,14 @@ class Recorder:
     """Writes the captures of one attempt of a slot.
 
     `check` raises LeaseLost if nothing may be written any more. `stored`: bodies of earlier attempts by digest.
+    `about`: the round (JSON), for the log record of each file.
     """
 
-    def __init__(self, parts: Objects, warcs: Objects, folder: Path, cfg: Config, round_id: str, slot: int, attempt: int, stored: dict[str, Stored], check: Callable[[], None]) -> None:
+    def __init__(self, parts: Objects, warcs: Objects, folder: Path, cfg: Config, round_id: str, slot: int, attempt: int, stored: dict[str, Stored], check: Callable[[], None], about: bytes = b"{}") -> None:
         self._folder = folder
         self._spool = Spool(parts, warcs, folder, check, max_bytes=cfg.storage.spool_bytes, max_s=cfg.storage.spool_s)
         self._round_id, self._slot, self._attempt = round_id, slot, attempt
-        self._stored = stored
+        self._stored, self._about = stored, about
         self._roll_s = cfg.warc.roll_s
         info = {"software": f"crawlkit/{crawlkit.__version__}", "isPartOf": cfg.crawl.id, "http-header-user-agent": cfg.agent.user_agent, "robots": "obey"}
         self._writer = WarcWriter(folder, (cfg.crawl.id, round_id, slot, attempt), info, roll_bytes=cfg.warc.roll_bytes, roll_s=cfg.warc.roll_s, set_cookie=cfg.warc.set_cookie)
@@ -90,6 +96,9 @@ class Recorder:
         """Close the WARC file and hand it on to be stored, with the part that names it and all that is pending."""
         self._touched |= {s.host: s for s in states}
         records: list[Record] = []
+        logged = [(LOG_NAMES[type(r)], encode(r)) for r in self._pending if not (isinstance(r, Capture) and r.outcome in UNTOUCHED)]
+        if logged:  # what the tables are made of again if only the WARC files are left (warc_log.py)
+            self._writer.write_log([("round", self._about), *logged])
         finished = self._writer.close()
         if finished is not None:
             records.append(WarcFile(finished.filename, finished.filename, finished.size, finished.records))

@@ -109,7 +109,7 @@ class WarcWriter:
         self._file: io.BufferedWriter | None = None
         self._filename = self._warcinfo_id = ""
         self._opened = 0.0
-        self._offset = self._records = self._files = 0
+        self._offset = self._records = self._files = self._logs = 0
 
     def write(self, answer: Answer, capture_id: str, *, earlier: Earlier | None = None, metadata: Sequence[tuple[str, str]] = (), digest: str | None = None) -> Written:
         """Request, response or revisit, and (with `metadata`) metadata record of one answer.
@@ -151,6 +151,14 @@ class WarcWriter:
             fields = {**common, "WARC-Record-ID": record_id(capture_id, "metadata"), "WARC-Concurrent-To": response_id}
             self._put("metadata", uri, fields, _warc_fields(metadata), "application/warc-fields")
         return Written(self._filename, offset, length, response_id, kind, earlier.payload_digest if profile else digest, len(body))
+
+    def write_log(self, lines: Iterable[tuple[str, bytes]]) -> None:
+        """A metadata record of `name: JSON` lines (application/warc-fields) that speaks of the whole file; opens a file if none is open. Raises OSError."""
+        if self._file is None:
+            self._open()
+        self._logs += 1
+        fields = {"WARC-Date": warc_date(self._clock()), "WARC-Warcinfo-ID": self._warcinfo_id, "WARC-Record-ID": record_id(f"{self._filename}#{self._logs}", "log")}
+        self._put("metadata", None, fields, b"".join(name.encode() + b": " + line.rstrip(b"\n") + b"\r\n" for name, line in lines), "application/warc-fields")
 
     def due(self) -> bool:
         """Is it time to close the open file?"""

@@ -109,7 +109,7 @@ def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, 
             refused = _refusal(kind, url, depth, row, scope, year, cfg)
         if refused is None and len(seen) >= cap and url not in seen:
             refused = Reason.OUTLINK_CAP
-        out["links"].append({"n": n, "from_key": row["url_key"], "from_url": row["url"], "to_key": key, "to_url": url[:MAX_CELL_CHARS], "to_host": host, "anchor": anchor[:MAX_CELL_CHARS], "rel": rel[:MAX_CELL_CHARS],
+        out["links"].append({"n": n, "from_key": row["url_key"], "from_url": row["url"], "to_key": key, "to_url": url if refused is None else url[:MAX_CELL_CHARS], "to_host": host, "anchor": anchor[:MAX_CELL_CHARS], "rel": rel[:MAX_CELL_CHARS],
                              "kind": kind, "refused": None if refused is None else str(refused)})
         if refused is None and url not in seen:
             seen.add(url)

@@ -17,8 +17,8 @@ from crawlkit.rules.schedule import host_class
 from crawlkit.tables import ARROW, TABLES
 
 ROW = TABLES["crawldb"].columns
-_SEEN = ("outcome", "reason", "detail", "status", "record_type", "own_digest", "truncated", "etag", "last_modified", "content_type", "content_length", "capture_id",
-         "fetched_at", "payload_digest", "body_sha256", "text_sha256", "simhash", "outlinks", "page_flags", "retry_wait_s")
+SEEN_TYPES = ("outcome: string, reason: string, detail: string, status: int, record_type: string, own_digest: boolean, truncated: string, etag: string, last_modified: string, content_type: string, "
+              "content_length: bigint, capture_id: string, fetched_at: double, payload_digest: string, body_sha256: string, text_sha256: string, simhash: bigint, outlinks: int, page_flags: array<string>, retry_wait_s: double")
 
 
 def _seconds(c: Column, type_: str) -> Column:
@@ -33,11 +33,7 @@ def state_rows(fetchlist: DataFrame, captures: DataFrame, pages: DataFrame, stat
     pages_planned = fetchlist.where("kind <> 'robots'").select("url_key", F.struct(*[_seconds(F.col(c.name), c.type).alias(c.name) for c in ROW]).alias("row"))
     done = captures.where(f"is_outcome AND kind <> 'robots' AND outcome <> '{Outcome.DEFERRED}'")
     wait = F.get_json_object("state_json", "$.retry_after_until").cast("double") - F.col("ended").cast("double")
-    body = pages.select(F.col("capture_id"), "body_sha256", "text_sha256", "simhash", F.col("links").alias("outlinks"), F.col("flags").alias("page_flags"))
-    seen = (done.join(body, "capture_id", "left").join(states, "host", "left").select("url_key", F.struct(
-        "outcome", "reason", "detail", "status", "record_type", (F.col("body_sha256").isNull() & (F.col("record_type") == "revisit")).alias("own_digest"), "truncated", "etag",
-        "last_modified", "content_type", F.col("body_bytes").alias("content_length"), "capture_id", F.col("started").cast("double").alias("fetched_at"), "payload_digest",
-        "body_sha256", "text_sha256", "simhash", "outlinks", "page_flags", F.greatest(wait, F.lit(0.0)).alias("retry_wait_s")).alias("seen")))
+    seen = seen_of(done.join(states, "host", "left").withColumn("retry_wait_s", F.greatest(wait, F.lit(0.0))), pages)
     types = {c.name: ("double" if c.type == "timestamp" else c.type) for c in ROW}
     schema = ", ".join(f"`{n}` {t}" for n, t in types.items())
 
@@ -49,6 +45,15 @@ def state_rows(fetchlist: DataFrame, captures: DataFrame, pages: DataFrame, stat
     rows = pages_planned.join(seen, "url_key").select("row", "seen").mapInArrow(apply, schema)
     return rows.withColumns({c.name: F.col(c.name).cast("timestamp") for c in ROW if c.type == "timestamp"} | {
         "round_id": F.lit(round_id), "writer": F.lit("update"), "kind": F.lit("state"), "seq": F.lit(0).cast("bigint"), "force": F.lit(False)})
+
+
+def seen_of(done: DataFrame, pages: DataFrame) -> DataFrame:
+    """url_key, seen (as rules.lifecycle.next_row takes it) of outcomes with their retry_wait_s."""
+    body = pages.select(F.col("capture_id"), "body_sha256", "text_sha256", "simhash", F.col("links").alias("outlinks"), F.col("flags").alias("page_flags"))
+    return done.join(body, "capture_id", "left").select("url_key", F.struct(
+        "outcome", "reason", "detail", "status", "record_type", (F.col("body_sha256").isNull() & (F.col("record_type") == "revisit")).alias("own_digest"), "truncated", "etag",
+        "last_modified", "content_type", F.col("body_bytes").alias("content_length"), "capture_id", F.col("started").cast("double").alias("fetched_at"), "payload_digest",
+        "body_sha256", "text_sha256", "simhash", "outlinks", "page_flags", "retry_wait_s").alias("seen"))
 
 
 def _arrow(types: dict[str, str]) -> pa.Schema:
