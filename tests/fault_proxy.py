@@ -23,12 +23,12 @@ _CODES = {"500": (500, "InternalError"), "503": (503, "SlowDown"), "409": (409, 
 class FaultProxy:
     """`with FaultProxy(endpoint, share=0.05, seed=1) as proxy: ... proxy.url`.
 
-    `down` closes every connection unanswered. `counts`: faults by kind, and `calls`. `timeout_s`: how long a call that
+    `down` closes every connection unanswered. `only`: calls without it in their path are let through. `counts`: faults by kind, and `calls`. `timeout_s`: how long a call that
     times out is held.
     """
 
     def __init__(self, endpoint: str, share: float = 0.05, seed: int = 0, timeout_s: float = 3.0, kinds: tuple[str, ...] = ALWAYS + CONDITIONAL) -> None:
-        self.share, self.kinds, self.timeout_s, self.down = share, kinds, timeout_s, False
+        self.share, self.kinds, self.timeout_s, self.down, self.only = share, kinds, timeout_s, False, ""
         self.counts: Counter[str] = Counter()
         self._chance, self._lock = random.Random(seed), threading.Lock()
         self._keys: dict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -73,7 +73,7 @@ class FaultProxy:
         if self.down:
             return self._reset(request)
         conditional = "If-None-Match" in request.headers or ("If-Match" in request.headers and request.command != "GET")
-        kind = self._fault(conditional)
+        kind = self._fault(conditional) if self.only in request.path else None
         if kind in _CODES:
             status, code = _CODES[kind]
             text = b"" if request.command == "HEAD" else f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>made up</Message></Error>".encode()

@@ -50,12 +50,12 @@ class SessionError(RuntimeError):
     """No usable Spark session; the message says what to do."""
 
 
-def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None = None, quick: bool = False, s3: S3 | None = None) -> "SparkSession":
+def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None = None, quick: bool = False, s3: bool = False) -> "SparkSession":
     """The session, made or found. Raises SessionError.
 
     scratch: folder for Spark's own temporary files (default: Spark's choice).
     quick: compile less (for tests and short rounds).
-    s3: access to S3, if tables stand there.
+    s3: with the JARs for tables in S3; `use_s3` gives it access.
     """
     try:
         find_java()
@@ -69,7 +69,7 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
     if not submitted:
         check_jars(jars)
         executor_jars = f"{jars}/*"
-        if s3 is not None:
+        if s3:
             check_jars(s3_jar_folder(), S3_JARS, "S3", "conf/jars-s3.lock s3", "make setup-s3")
             executor_jars += f"{os.pathsep}{s3_jar_folder()}/*"
             # the driver's go behind Spark's own: so the class archive still fits
@@ -82,7 +82,7 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a JVM that dies is told once, by cli.guarded
     logging.getLogger().addFilter(lambda record: record.module != "java_gateway")  # py4j says some of it by the root logger
-    for key, value in {**SETTINGS, **({} if submitted else ONE_MACHINE), **(QUICK if quick else {}), **(s3_settings(s3) if s3 is not None else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
+    for key, value in {**SETTINGS, **({} if submitted else ONE_MACHINE), **(QUICK if quick else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
         builder = builder.config(key, value)
     try:
         if not submitted:
@@ -93,30 +93,28 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
     spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # prints a stack when the JVM has died; no public way
     if spark.conf.get("spark.speculation", "false").lower() == "true" or spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
         raise SessionError("spark.speculation is on: a copied fetch task would ask a host twice; set spark.speculation=false")
-    if s3 is not None:
-        check_s3a(spark)
     return spark
 
 
-def s3_settings(s3: S3) -> dict[str, str]:
-    """How Spark reaches tables in S3. Credentials come from the AWS chain on each machine; none stands in a setting."""
-    from crawlkit.adapters.objects_s3 import region
+def use_s3(spark: "SparkSession", s3: S3) -> None:
+    """Give a session access to tables in S3. Credentials come from the AWS chain on each machine; none stands in a setting.
 
-    settings = {"endpoint.region": region(s3), "aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider", "path.style.access": str(s3.path_style).lower(),
-                "connection.establish.timeout": f"{s3.timeout_s:.0f}s", "connection.timeout": f"{s3.timeout_s:.0f}s", "attempts.maximum": str(round(s3.give_up_s / 3) + 1)}
-    if s3.endpoint_url:
-        settings |= {"endpoint": s3.endpoint_url, "connection.ssl.enabled": str(s3.endpoint_url.startswith("https://")).lower()}
-    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
-
-
-def check_s3a(spark: "SparkSession") -> None:
-    """Raises SessionError if the session, made before or by spark-submit, knows no s3a."""
+    Raises SessionError if its JVM, started before or by spark-submit, knows no s3a.
+    """
     from py4j.protocol import Py4JJavaError
+
+    from crawlkit.adapters.objects_s3 import region
 
     try:
         spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass("org.apache.hadoop.fs.s3a.S3AFileSystem")
     except Py4JJavaError:
         raise SessionError("tables in S3 need the JARs of conf/jars-s3.lock (`make setup-s3`), and this JVM was started without them: give them to spark-submit too (docs/spark-submit.md)") from None
+    settings = {"endpoint.region": region(s3), "aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider", "path.style.access": str(s3.path_style).lower(),
+                "connection.establish.timeout": f"{s3.timeout_s:.0f}s", "connection.timeout": f"{s3.timeout_s:.0f}s", "attempts.maximum": str(round(s3.give_up_s / 3) + 1)}
+    if s3.endpoint_url:
+        settings |= {"endpoint": s3.endpoint_url, "connection.ssl.enabled": str(s3.endpoint_url.startswith("https://")).lower()}
+    for name, value in settings.items():
+        spark.conf.set(f"fs.s3a.{name}", value)
 
 
 # What the JVM and Spark say at every start, whatever the log settings: nothing that a user can act on.

@@ -125,6 +125,7 @@ def test_errors_name_bucket_key_and_fix(endpoint, tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    objects_s3._session.cache_clear()  # it holds the credentials that it has found
     with pytest.raises(StoreRefused, match="AWS_ACCESS_KEY_ID"):
         open_objects("s3://crawl/x", settings(endpoint, timeout_s=1.5)).get("a")
     assert "secret" not in repr(S3()).lower()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import random
 import re
 import tempfile
 import time
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 Part = Mapping[str, Sequence[str | int]]  # partition column -> its values
 DIRECT_FILES = 1000
-APPEND_TRIES = 5  # an addition meets at most a compaction
+APPEND_TRIES = 10  # an addition meets at most a compaction
 _PUT_ID = "put-id"
 _PAUSE_S = 0.5
 
@@ -172,15 +173,15 @@ class Tables:
                 error, tries = e, tries + 1
             if self._store is None and not isinstance(error, CommitFailedError):  # the disk, not another writer
                 raise error
-            ours, now = self._look(t, put_id)
-            if ours:
+            now = self._log(t.name).version() if self.exists(t.name) else -1
+            if any(put_id in self._entry(t, n) for n in range(version + 1, now + 1)):
                 return
             if self._store is not None and now == version:
                 if time.monotonic() > give_up:
                     raise self._unreachable(t.name, error)
-                time.sleep(_PAUSE_S)
             elif not keep or tries == APPEND_TRIES:  # two writers at once are a breach of W: the second fails
                 raise TableError(f"table {t.name} at {self.path(t.name)} was written by another process at the same time; nothing was committed here: end the other one and run the same command again")
+            time.sleep(random.uniform(0, _PAUSE_S))
 
     def _ready(self, t: Table, adds: "list[AddAction]", part: Part | None, keep: bool, put_id: str) -> tuple[int, Callable[[], None]]:
         """The version that a commit follows (-1: no table yet), and the commit."""
@@ -198,12 +199,10 @@ class Tables:
             return log.version(), lambda: None
         return log.version(), lambda: log.create_write_transaction([*adds, *gone], "append", log.schema(), list(t.partition_by), commit_properties=done)
 
-    def _look(self, t: Table, put_id: str) -> tuple[bool, int]:
-        """(whether the commit with this id is in the log, the log's version; -1: no table)."""
-        if not self.exists(t.name):
-            return False, -1
-        log = self._log(t.name)
-        return any(c.get(_PUT_ID) == put_id for c in log.history(2 * APPEND_TRIES)), log.version()
+    def _entry(self, t: Table, version: int) -> str:
+        """A commit's text. (delta-rs' history would keep the lease from being renewed while it reads.)"""
+        key = f"{t.name}/_delta_log/{version:020}.json"
+        return (Path(self.root, key).read_bytes() if self._store is None else self._store.get(key)[0]).decode("utf-8", "replace")
 
     def _log(self, name: str) -> "DeltaTable":
         from deltalake import DeltaTable
@@ -261,8 +260,8 @@ class Tables:
     def _unreadable(self, name: str, e: Exception) -> Exception:
         if self._store is not None and isinstance(e, OSError):
             return self._unreachable(name, e)
-        what = "" if self._store is not None else "the folder "
-        return TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore {what}from a copy")
+        what = "it" if self._store is not None else "the folder"
+        return TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore {what} from a copy")
 
     def _unreachable(self, name: str, e: Exception) -> StoreUnavailable:
         said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(e)).split())

@@ -322,12 +322,12 @@ def delta_options(cfg: S3) -> dict[str, str]:
     """delta-rs' storage options. It has the credentials that boto3 finds, since its own chain knows no profiles. Raises StoreRefused."""
     try:
         found = _session(os.getpid()).get_credentials()
-        keys = found and found.get_frozen_credentials()
+        keys, where = found and found.get_frozen_credentials(), region(cfg)
     except _OURS as e:
         raise StoreRefused(f"no credentials for S3: {e!s:.300}: {_SET_CREDENTIALS}") from None
     if keys is None:
         raise StoreRefused(f"no credentials for S3: {_SET_CREDENTIALS}")
-    options = {"aws_access_key_id": keys.access_key, "aws_secret_access_key": keys.secret_key, "aws_region": region(cfg), "aws_virtual_hosted_style_request": str(not cfg.path_style).lower(),
+    options = {"aws_access_key_id": keys.access_key, "aws_secret_access_key": keys.secret_key, "aws_region": where, "aws_virtual_hosted_style_request": str(not cfg.path_style).lower(),
                "aws_conditional_put": "etag", "timeout": f"{_WHOLE_CALL * cfg.timeout_s}s", "connect_timeout": f"{cfg.timeout_s}s", "retry_timeout": f"{cfg.give_up_s}s", "max_retries": "100"}  # fmt: skip
     if keys.token:
         options["aws_session_token"] = keys.token
