@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from crawlkit.outcomes import Reason
 from crawlkit.rules import robots
 from crawlkit.rules.domains import registered_domain
 from crawlkit.rules.pacing_audit import Sent, violations
@@ -18,10 +19,10 @@ def audit(job: "Job", round_id: str | None = None) -> dict[str, Any]:
     """Violations over the requests of one round or of all.
 
     A request is disallowed if the copy of robots.txt in force when it was sent (the newest fetched before it) forbids it, or
-    if there was none that could be read. The rows are brought to the driver: some 10^7 requests at most.
+    if there was none that could be read; of what was purged only the pace is left to be looked at. The rows are brought to the driver: some 10^7 requests at most.
     """
     part = {"round_id": [round_id]} if round_id else None
-    rows = [r for r in job.tables.rows("captures", ["url", "host", "kind", "slot", "round_id", "ip", "started", "ended", "delay_ms"], part) if r["started"] is not None]
+    rows = [r for r in job.tables.rows("captures", ["url", "host", "kind", "slot", "round_id", "ip", "started", "ended", "delay_ms", "reason"], part) if r["started"] is not None]
     copies: dict[str, list[dict[str, Any]]] = {}
     for c in sorted(job.tables.rows("robots", ["origin", "fetched_at", "status", "body"]), key=lambda c: c["fetched_at"]):
         copies.setdefault(c["origin"], []).append(c)
@@ -50,7 +51,7 @@ def audit(job: "Job", round_id: str | None = None) -> dict[str, Any]:
         return parsed[key].match(agent, url).allowed
 
     log = [Sent(r["host"], r["started"], r["ended"], (r["delay_ms"] or 0) / 1000, registered_domain(r["host"]), f"{r['round_id']} {r['slot']} {r['ip']}" if r["ip"] else None,
-                r["kind"] == "robots" or r["url"].endswith("/robots.txt") or allowed(r["url"], r["started"]), parallel.get(r["host"], 1), r["url"]) for r in rows]
+                r["kind"] == "robots" or r["reason"] == Reason.PURGED or r["url"].endswith("/robots.txt") or allowed(r["url"], r["started"]), parallel.get(r["host"], 1), r["url"]) for r in rows]
     found = violations(log, job.cfg.politeness.domain_delay_s, job.cfg.politeness.ip_delay_s)
     by_kind = {k: sum(v.kind == k for v in found) for k in ("disallowed", "host", "domain", "address")}
     return {"requests": len(log), "violations": len(found), **by_kind, "examples": [v._asdict() for v in found[:20]]}

@@ -1,13 +1,16 @@
-"""Verbs that keep a crawl in order: `crawlkit rebuild`."""
+"""Verbs beside the rounds: `crawlkit rebuild`, `crawlkit purge`, `crawlkit import`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import getpass
+from pathlib import Path
+from typing import Annotated, Optional
 
 import typer
 
-from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit, guarded
-from crawlkit.config import load_config
+from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, Sets, app, emit, guarded, parse_now
+from crawlkit.cli_steer import opened_crawl
+from crawlkit.config import ConfigError, load_config
 
 
 @app.command()
@@ -23,3 +26,65 @@ def rebuild(data: Data = DEFAULT_DATA, from_warc: Annotated[bool, typer.Option("
     from crawlkit.rebuild import rebuild_command, rebuild_text
 
     guarded(lambda: emit(rebuild_command(data, load_config(config, tuple(set_ or ())), from_warc, Progress(as_json)), as_json, rebuild_text))
+
+
+@app.command()
+def purge(name: Annotated[str, typer.Argument(metavar="HOST|URL", help="Host name; with --domain a registered domain and all its hosts; with --url one URL.")],
+          domain: Annotated[bool, typer.Option("--domain", help="The name is a registered domain.")] = False, url: Annotated[bool, typer.Option("--url", help="The name is a URL.")] = False,
+          reason: Annotated[str, typer.Option("--reason", help="Why; stands in commands.")] = "", data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None,
+          dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell how much there is, change nothing.")] = False, as_json: AsJson = False) -> None:
+    """Remove what was stored of a host, a domain or a URL from tables and WARC files; a host or domain is blocked first.
+
+    \b
+    crawlkit purge site.example --reason 'asked to' --data site
+    crawlkit purge --url https://site.example/me --data site
+    """
+    from crawlkit.command import opened
+    from crawlkit.purge import purge as run
+    from crawlkit.purge import purge_text
+    from crawlkit.rules.verbs import BadCommand
+
+    def go() -> None:
+        if domain and url:
+            raise ConfigError("--domain and --url: give one of them")
+        opened_crawl(data, load_config(config, tuple(set_ or ())))
+        with opened(data, config, tuple(set_ or ()), as_json) as job:
+            try:
+                done = run(job, "url" if url else "domain" if domain else "host", name, reason, f"cli:{getpass.getuser()}", dry_run)
+            except BadCommand as e:
+                raise ConfigError(str(e)) from None
+            emit(done, as_json, purge_text)
+
+    guarded(go)
+
+
+@app.command("import")
+def import_(form: Annotated[str, typer.Argument(metavar="FORM", help="urls, cdxj, tranco, heritrix, nutch, cc-index, or ranks.")], file: Annotated[Path, typer.Argument(metavar="FILE", help="The list, gzip or not; cc-index: a Parquet file or a folder of them.")],
+            data: Data = DEFAULT_DATA, priority: Annotated[str, typer.Option("--priority", help="0..3 or critical, high, normal, low.")] = "normal",
+            hint: Annotated[bool, typer.Option("--hint", help="A list of what may have changed: known URLs are due at once.")] = False,
+            name: Annotated[Optional[str], typer.Option("--name", help="ranks: name of the list (default: that of the file); the one of this name is replaced.")] = None,
+            config: ConfigFile = None, set_: Sets = None, now: Now = None, as_json: AsJson = False) -> None:
+    """Take URLs from other tools' lists into the frontier, or with `ranks` a list RANK,DOMAIN into the quality of hosts.
+
+    \b
+    crawlkit import cdxj index.cdxj.gz --data site
+    crawlkit import cc-index cc-index/table/part-00000.parquet --priority low --data site
+    crawlkit import ranks tranco.csv --data site
+    """
+    from crawlkit.command import opened
+    from crawlkit.imports import PARQUET, import_file, import_ranks, import_text
+    from crawlkit.rules.imports import FORMS
+    from crawlkit.rules.priority import parse_priority
+
+    def go() -> None:
+        if form not in (*FORMS, PARQUET, "ranks"):
+            raise ConfigError(f"import {form!r:.40}: expected {', '.join((*FORMS, PARQUET))} or ranks")
+        try:
+            cls = parse_priority(priority)
+        except ValueError as e:
+            raise ConfigError(f"--priority: {e}") from None
+        with opened(data, config, tuple(set_ or ()), as_json) as job:
+            job.crawl.repair()
+            emit(import_ranks(job, file, name or file.name) if form == "ranks" else import_file(job, form, file, parse_now(now), cls, hint), as_json, import_text)
+
+    guarded(go)

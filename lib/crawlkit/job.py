@@ -23,6 +23,7 @@ from crawlkit.adapters.parts import part_keys, read_part
 from crawlkit.config import Config
 from crawlkit.control.rounds import heed, take_commands
 from crawlkit.crawl import Crawl, CrawlError, Place, Round
+from crawlkit.rules.imports import FORMS
 from crawlkit.rules.urls import UrlPolicy
 from crawlkit.spark import build_session, use_s3
 from crawlkit.tables import TABLES
@@ -134,16 +135,19 @@ def tree_cpu_s() -> float:
 
 
 # -- stages ------------------------------------------------------------------------------------------------------
-def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: int = 1, source: str = "seed", mode: str = "keep") -> Counts:
-    """Seed lines -> found rows. mode: keep, update or overwrite what is known of a URL."""
+def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: int = 1, source: str = "seed", mode: str = "keep", form: str = "urls", first_line: int = 1, due_at: float | None = None) -> Counts:
+    """Seed lines, or those of a list (`form`: rules/imports.py) -> found rows. mode: keep, update or overwrite what is known of a URL.
+
+    due_at: makes known URLs due (Unix s).
+    """
     from crawlkit.stages.fold import live_log
     from crawlkit.stages.inject import read_lines
 
     lines = list(lines)
     # the lines name the writer: the same file twice is one injection, another file of the same round is added
-    writer = "inject-" + hashlib.sha256("\n".join([mode, source, str(priority_class), *lines]).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    rows, rejects, counts = read_lines(lines, now=round_.now, buckets=job.cfg.frontier.buckets, policy=UrlPolicy.of(job.cfg.urls), priority_class=priority_class, source=source, max_url_bytes=job.cfg.scope.max_url_bytes)
-    found = [r | {"updated_no": round_.no, "round_id": round_.id, "writer": writer, "kind": "found", "seq": n, "force": False, "mode": mode} for n, r in enumerate(rows)]
+    writer = "inject-" + hashlib.sha256("\n".join([mode, source, str(priority_class), *([form] if form != "urls" else ()), *lines]).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    rows, rejects, counts = read_lines(lines, now=round_.now, buckets=job.cfg.frontier.buckets, policy=UrlPolicy.of(job.cfg.urls), priority_class=priority_class, source=source, max_url_bytes=job.cfg.scope.max_url_bytes, parse=FORMS[form], first_line=first_line)
+    found = [r | {"updated_no": round_.no, "round_id": round_.id, "writer": writer, "kind": "found", "seq": n, "force": False, "mode": mode, "due_at": due_at} for n, r in enumerate(rows)]
     known = 0
     if rows and (job.tables.exists("crawldb") or job.tables.exists("crawldb_log")):
         buckets = sorted({r["host_bucket"] for r in rows})
@@ -385,7 +389,7 @@ def rank(job: Job, round_: Round) -> Counts:
     links = job.read("links")
     with job.crawl.lock:
         job.tables.replace("ranks", page_ranks(links, round_.no))
-        job.tables.replace("host_ranks", host_ranks(links, job.read("captures"), job.read("duplicates"), job.read("hostdb"), round_.no))
+        job.tables.replace("host_ranks", host_ranks(links, job.read("captures"), job.read("duplicates"), job.read("hostdb"), job.read("domain_authority"), round_.no))
         job.tables.replace("param_rules", param_rules(job.read("pages"), round_.no))
     return {"param_rules": job.tables.count("param_rules")}
 

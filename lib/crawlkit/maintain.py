@@ -1,4 +1,4 @@
-"""maintain: compact tables, drop folded log rows, pack small WARC files, remove orphans and expired leftovers.
+"""maintain: compact tables, drop folded log rows, remove what is too old (retention.py), pack small WARC files, remove orphans.
 
 Every step can be repeated and can die at any point: a packed file is complete before a capture names it, and files
 that no capture names are removed only when they are old.
@@ -17,6 +17,7 @@ from crawlkit.adapters.objects import ObjectMissing
 from crawlkit.adapters.spool import spool_folder
 from crawlkit.adapters.warc_log import only_log
 from crawlkit.outcomes import Refused
+from crawlkit.retention import expire
 from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def maintain(job: "Job", now: float) -> dict[str, Any]:
     """Everything, once; counts by step."""
-    out: dict[str, Any] = {"log_rows_dropped": drop_folded(job), "packed": pack(job), "orphans_removed": remove_orphans(job, time.time())}
+    out: dict[str, Any] = {"log_rows_dropped": drop_folded(job), "expired": expire(job, now), "packed": pack(job), "orphans_removed": remove_orphans(job, time.time())}
     with job.crawl.lock:
         for name in TABLES:
             job.tables.compact(name, job.cfg.maintain.vacuum_hours)

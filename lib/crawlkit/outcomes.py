@@ -103,6 +103,8 @@ class Reason(StrEnum):
     HOST_DAY_QUOTA = "host_day_quota"
     HOST_ROUND_QUOTA = "host_round_quota"
     STOP_LIST = "stop_list"
+    # later
+    PURGED = "purged"  # what was stored was removed on request; not fetched again
     # parse
     PARSE_CRASH = "parse_crash"
     PARSE_TIMEOUT = "parse_timeout"

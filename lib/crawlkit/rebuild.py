@@ -69,7 +69,7 @@ def _read_sitemaps(job: Job, rounds: Iterable[tuple[Round, bool]]) -> None:
         found = []
         if round_.id in special:
             items = p.to_parse(captures, planned, job.read("host_ranks"), s.vouched(job.read("robots").where(F.col("fetched_at") <= F.timestamp_micros(F.lit(_end(round_))))))
-            found.append(p.parsed(items.where("kind <> 'page'"), RecordReader(job.crawl.warc), job.cfg, round_.now, job.spark.sparkContext.defaultParallelism))
+            found.append(p.parsed(items.where("kind <> 'page' AND file IS NOT NULL"), RecordReader(job.crawl.warc), job.cfg, round_.now, job.spark.sparkContext.defaultParallelism))
         if round_.id in robots:
             found.append(s.named_by_robots(job.of_round("robots", round_), planned, job.cfg, round_.now, p.arrow_schema(job.spark), p.PARSED_SCHEMA))
         rows = found[0] if len(found) == 1 else found[0].unionByName(found[1])

@@ -64,7 +64,7 @@ boost double | points added to the score by seeds, hints and operators
 depth int | links from a seed
 redirects int | hops of the redirect chain that led here
 parent_key binary | url_key of the page on which it was first found
-source string | seed, link, redirect, canonical, sitemap, feed, hint or operator
+source string | seed, link, redirect, canonical, sitemap, feed, import, hint or operator
 fetch_kind string | page, sitemap or feed: how its answer is read
 first_seen timestamp | when it was first found
 last_fetch timestamp | start of the last request that got an answer
@@ -339,6 +339,13 @@ quality double | 0 to 1
 round_no int | computed after this round
 """)
 
+_table("domain_authority", "Ranked lists of domains, as imported (`crawlkit import ranks`).", "list domain", "list", "import", "rank, SQL", """
+list string | name of the list
+domain string | registered domain
+rank bigint | its place in the list, from 1
+authority double | 1 for the first, falling by the logarithm of the rank to 0 for the ten-millionth
+""")
+
 _table("param_rules", "Query parameters that a host's pages say do not matter: proposals to be looked at; a rule is in force once it stands in urls.host_params.", "host name", "", "rank", "`crawlkit params`, SQL", """
 host string | host
 name string | parameter, lower case
@@ -397,9 +404,9 @@ value double | value
 _table("commands", "Operator actions, in the order in which they were given; appended under a lock of their own, so that an operator never waits for a stage.", "command_id", "", "control", "generate (what it brings into the frontier), report, SQL", """
 command_id string | id; the same id is done once
 at timestamp | time
-verb string | seeds, recrawl, hint, boost, block, unblock, host_set, complain, pause, resume or abandon
+verb string | seeds, recrawl, hint, boost, block, unblock, host_set, complain, pause, resume, abandon or purge
 target string | URL, host, domain or round; of several URLs the first
-arguments string | JSON
+arguments string | JSON; of a purge also what it removed
 actor string | who
 """)
 

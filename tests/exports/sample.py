@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def make(data: Path) -> list[dict[str, Any]]:
                               "language": page.language, "text": page.text, "text_sha256": hashlib.sha256(page.text.encode()).hexdigest(), "noindex": False})  # fmt: skip
                 links += [{"capture_id": capture_id, "round_id": round_id, "n": k, "from_key": url_key(url), "from_url": url, "to_key": url_key(link.url), "to_url": link.url, "to_host": host_of(link.url), "anchor": link.anchor, "kind": link.kind}
                           for k, link in enumerate(page.links.links)]  # fmt: skip
+        writer.write_log([("round", json.dumps({"id": round_id, "no": n}).encode())])  # as each file of a crawl ends
         writer.close()
     frontier = [{"url_key": url_key(u), "url": u, "host": host_of(u), "domain": registered_domain(host_of(u)), "host_bucket": 0, "state": "fetched", "depth": i, "first_seen": T0, "last_fetch": T0 + 86_400, "n_fetch": 1, "last_status": 200} for i, (u, *_) in enumerate(PAGES)]
     for name, rows in (("captures", captures), ("pages", pages), ("links", links), ("crawldb", frontier)):

@@ -48,10 +48,11 @@ def read_log(file: BinaryIO, filename: str) -> WarcLog:
     for r in told:
         if isinstance(r, Capture) and r.warc_filename is not None:
             place = places.pop(r.warc_record_id or "", None)
-            if place is None:
+            if place is None:  # removed by age: its outcome counts, there is nothing to be read
                 counts["lost"] += 1
-                continue
-            r.warc_filename, (r.warc_record_offset, r.warc_record_length) = filename, place
+                r.warc_filename = r.warc_record_id = r.warc_record_offset = r.warc_record_length = r.record_type = None
+            else:
+                r.warc_filename, (r.warc_record_offset, r.warc_record_length) = filename, place
         kept.append(r)
     counts["unnamed"] = len(places)
     return WarcLog(rounds, kept, counts)

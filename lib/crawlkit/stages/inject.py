@@ -9,6 +9,7 @@ from typing import Any
 from crawlkit.outcomes import Refused
 from crawlkit.rules.domains import host_bucket, registered_domain
 from crawlkit.rules.lifecycle import found_row
+from crawlkit.rules.imports import Parse
 from crawlkit.rules.seeds import parse_seed
 from crawlkit.rules.urls import UrlPolicy, host_of, url_key
 
@@ -20,18 +21,19 @@ def _masked(text: str) -> str:
     return "".join("…@" + piece.rpartition("@")[2] if "@" in piece else piece for piece in _PIECE.split(text))
 
 
-def read_lines(lines: Iterable[str], *, now: float, buckets: int, policy: UrlPolicy, priority_class: int = 1, source: str = "seed", max_url_bytes: int = 2048) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, int]]:
+def read_lines(lines: Iterable[str], *, now: float, buckets: int, policy: UrlPolicy, priority_class: int = 1, source: str = "seed", max_url_bytes: int = 2048, parse: Parse = parse_seed, first_line: int = 1) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, int]]:
     """Found rows (distinct by url_key, first line wins), rejects and counts of the lines.
 
+    parse: how a line is read (rules/imports.py). first_line: number of the first line, for messages.
     counts: lines, comments, duplicates (within the lines), refused; the rows that remain are lines - the others.
     """
     rows: dict[bytes, dict[str, Any]] = {}
     rejects: list[dict[str, Any]] = []
     counts = {"lines": 0, "comments": 0, "duplicates": 0, "refused": 0}
-    for n, line in enumerate(lines, 1):
+    for n, line in enumerate(lines, first_line):
         counts["lines"] += 1
         try:
-            seed = parse_seed(line, priority_class, policy)
+            seed = parse(line, priority_class, policy)
             if seed is not None and len(seed.url) > max_url_bytes:
                 raise Refused("url_too_long", f"{len(seed.url)} bytes, scope.max_url_bytes is {max_url_bytes}")
         except Refused as e:
