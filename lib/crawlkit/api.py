@@ -20,7 +20,7 @@ from crawlkit.outcomes import Refused
 from crawlkit.rules import robots as _robots
 from crawlkit.rules.charset import decode_utf8
 from crawlkit.rules.clusters import DupPage, cluster_pages, match
-from crawlkit.rules.fingerprint import fingerprint, shingles
+from crawlkit.rules.fingerprint import fingerprint, hamming, shingles
 from crawlkit.rules.html import read_html
 from crawlkit.rules.links import anchor_urls
 from crawlkit.rules.maintext import main_text as _main_text
@@ -63,7 +63,7 @@ def near_duplicates(texts: Mapping[str, str]) -> list[tuple[str, str]]:
         prints = {m: (fingerprint(texts[m]), shingles(texts[m])) for m in members}
         for a, b in itertools.combinations(members, 2):
             (one, first), (other, second) = prints[a], prints[b]
-            found = match(one.simhash or 0, other.simhash or 0, first, second)
+            found = match(hamming(one.simhash or 0, other.simhash or 0), first, second)
             if one.text_sha256 == other.text_sha256 or (found is not None and found.merged):
                 pairs.append((a, b))
     return sorted(pairs)

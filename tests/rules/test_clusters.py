@@ -5,8 +5,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+import numpy as np
+
 from crawlkit.rules.clusters import Components, DupPage, Match, Member, NearPolicy, block_pairs, choose_canonical, cluster_pages, match
-from crawlkit.rules.fingerprint import fingerprint, shingles
+from crawlkit.rules.fingerprint import fingerprint, hamming, shingles
 
 random.seed(5)
 VOCABULARY = [f"w{i}" for i in range(2000)]
@@ -45,7 +47,7 @@ def test_canonical_page():
 
 def verdict(a: list[str], b: list[str]) -> Match | None:
     x, y = " ".join(a), " ".join(b)
-    return match(fingerprint(x).simhash or 0, fingerprint(y).simhash or 0, shingles(x), shingles(y))
+    return match(hamming(fingerprint(x).simhash or 0, fingerprint(y).simhash or 0), shingles(x), shingles(y))
 
 
 def test_pairs():
@@ -56,11 +58,11 @@ def test_pairs():
 
 
 def test_simhash_merges_only_with_shared_shingles():
-    shared_shingles, other = {b"a", b"b", b"c"}, {b"a", b"b", b"c", b"d", b"e"}
-    assert match(0, 0b111, shared_shingles, other) == Match("simhash", 3, 0.6)
-    assert match(0, 0b1111, shared_shingles, other) == Match("similar", 4, 0.6, False)
-    assert match(0, 0b111, {b"a"}, {b"b"}) == Match("similar", 3, 0.0, False)
-    assert match(0, 2**11 - 1, shared_shingles, other) is None
+    shared_shingles, other = np.array([1, 2, 3], np.uint64), np.array([1, 2, 3, 4, 5], np.uint64)
+    assert match(3, shared_shingles, other) == Match("simhash", 3, 0.6)
+    assert match(4, shared_shingles, other) == Match("similar", 4, 0.6, False)
+    assert match(3, shared_shingles[:1], shared_shingles[1:2]) == Match("similar", 3, 0.0, False)
+    assert match(11, shared_shingles, other) is None
 
 
 def test_components_join_through_the_middle():

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.rules.fingerprint import (
+    _WORDS,
+    SHINGLE,
     band_rows,
     estimated_jaccard,
     fingerprint,
@@ -17,7 +19,6 @@ from crawlkit.rules.fingerprint import (
     minhash_bands,
     normalize_text,
     shingles,
-    signatures,
     simhash_blocks,
     words,
 )
@@ -37,38 +38,81 @@ def test_words():
     assert words("!!! ??? —") == []
 
 
+def runs(text: str) -> set[bytes]:
+    """Distinct runs of three words, as text."""
+    found = words(normalize_text(text))
+    return {b" ".join(found[i : i + 3]) for i in range(len(found) - 2)}
+
+
+def by_definition(run: bytes) -> int:
+    """Hash of a run in plain integers, by the module's definition."""
+    h = sum(int.from_bytes(hashlib.blake2b(w, digest_size=8).digest(), "little") * k for w, k in zip(run.split(), SHINGLE, strict=True)) % 2**64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        h = (h ^ h >> shift) * factor % 2**64
+    return h
+
+
+def datasketchs(text: str) -> MinHash:
+    reference = MinHash(num_perm=128, hashfunc=lambda run: by_definition(run) & 0xFFFFFFFF)
+    reference.update_batch(runs(text))
+    return reference
+
+
+def test_mix_is_splitmix64s():
+    # the generator's first output for seed 0 (Java's SplittableRandom(0).nextLong() too): the finaliser of its increment
+    h = 0x9E3779B97F4A7C15
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        h = (h ^ h >> shift) * factor % 2**64
+    assert h == 0xE220A8397B1DCDAF
+
+
 def test_shingles_are_runs_of_three_words():
-    assert shingles("New York, new york!") == {b"new york new", b"york new york"}
-    assert shingles("york new") == set()
+    assert shingles("New York, new york!").tolist() == sorted(map(by_definition, (b"new york new", b"york new york")))
+    assert len(shingles("york new")) == 0
+    assert shingles("a b c") != shingles("c b a")
+
+
+@given(WORDS)
+def test_shingles_by_definition(tokens):
+    text = " ".join(tokens)
+    assert shingles(text).tolist() == sorted(map(by_definition, runs(text)))
+
+
+def test_words_are_forgotten_in_time(monkeypatch):
+    monkeypatch.setattr("crawlkit.rules.fingerprint._Words.MAX", 5)
+    text = " ".join(f"w{i % 9}" for i in range(40))
+    assert shingles(text).tolist() == sorted(map(by_definition, runs(text)))
+    assert len(_WORDS) <= 5
 
 
 def test_jaccard_by_hand():
     # {abc, bcd} and {bcd, cde}: one of three
     assert jaccard(shingles("a b c d"), shingles("b c d e")) == 1 / 3
-    assert jaccard(set(), set()) == 0.0
+    assert jaccard(shingles(""), shingles("")) == 0.0
+
+
+@given(WORDS, WORDS)
+def test_jaccard_of_sets(a, b):
+    one, other = runs(" ".join(a)), runs(" ".join(b))
+    assert jaccard(shingles(" ".join(a)), shingles(" ".join(b))) == len(one & other) / len(one | other)
 
 
 def test_simhash_by_hand():
-    # of one shingle it is the digest's first 64 bits; of three, each bit's majority
-    one = hashlib.sha1(b"a b c").digest()[:8]
-    assert signatures({b"a b c"})[0] == int.from_bytes(one, "little", signed=True)
-    digests = [int.from_bytes(hashlib.sha1(s).digest()[:8], "little") for s in (b"a b c", b"b c d", b"c d e")]
-    majority = (digests[0] & digests[1]) | (digests[1] & digests[2]) | (digests[0] & digests[2])
-    assert signatures({b"a b c", b"b c d", b"c d e"})[0] % 2**64 == majority
+    # of one shingle it is its hash; of three, each bit's majority
+    assert fingerprint("a b c").simhash % 2**64 == by_definition(b"a b c")
+    x, y, z = (by_definition(run) for run in (b"a b c", b"b c d", b"c d e"))
+    assert fingerprint("a b c d e").simhash % 2**64 == (x & y) | (y & z) | (x & z)
 
 
 @given(WORDS)
 def test_minhash_is_datasketchs(tokens):
-    reference = MinHash(num_perm=128)
-    reference.update_batch(shingles(" ".join(tokens)))
-    assert fingerprint(" ".join(tokens)).minhash == reference.hashvalues.astype("<u4").tobytes()
+    text = " ".join(tokens)
+    assert fingerprint(text).minhash == datasketchs(text).hashvalues.astype("<u4").tobytes()
 
 
 def test_minhash_of_many_shingles_is_datasketchs():
     text = " ".join(f"word{i * 7919 % 4001}" for i in range(5000))
-    reference = MinHash(num_perm=128)
-    reference.update_batch(shingles(text))
-    assert fingerprint(text).minhash == reference.hashvalues.astype("<u4").tobytes()
+    assert fingerprint(text).minhash == datasketchs(text).hashvalues.astype("<u4").tobytes()
 
 
 def test_no_text_no_signature():
@@ -113,7 +157,6 @@ def test_minhash_articles_suite():
         if size == 100:
             lsh = MinHashLSH(threshold=0.5, num_perm=128)
             for name, text in texts.items():
-                m = MinHash(num_perm=128)
-                m.update_batch(shingles(text))
+                m = datasketchs(text)
                 lsh.insert(name, m)
                 assert estimated_jaccard(prints[name].minhash, m.hashvalues.astype("<u4").tobytes()) == 1.0

@@ -2,18 +2,19 @@
 
 Exact duplicates share the hash of their normalised text. Candidates for near-duplicates share a MinHash band or a SimHash
 block; a pair is merged only after its Jaccard similarity has been counted on the shingles themselves. The dedup stage
-finds candidates by a join and uses `match`, `block_pairs`, `Components` and `choose_canonical`; `cluster_pages` does the
-same for pages in memory.
+finds candidates by a sort and uses `match`, `block_pairs` and `Components`; `cluster_pages` does the same for pages in memory.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
 
 from crawlkit.rules.fingerprint import Fingerprint, estimated_jaccard, fingerprint, hamming, jaccard, minhash_bands, shingles, simhash_blocks
 from crawlkit.rules.links import same_site
@@ -47,9 +48,9 @@ class Match(NamedTuple):
     merged: bool = True
 
 
-def match(simhash_a: int, simhash_b: int, shingles_a: Set[bytes], shingles_b: Set[bytes], policy: NearPolicy = NearPolicy()) -> Match | None:
-    """Verdict on a candidate pair; None if the two are different."""
-    distance, similarity = hamming(simhash_a, simhash_b), jaccard(shingles_a, shingles_b)
+def match(distance: int, a: np.ndarray, b: np.ndarray, policy: NearPolicy = NearPolicy()) -> Match | None:
+    """Verdict on a candidate pair by the distance of its SimHashes and its `shingles`; None if the two are different."""
+    similarity = jaccard(a, b)
     if similarity >= policy.jaccard:
         return Match("minhash", distance, similarity)
     if distance <= policy.hamming and similarity >= policy.hamming_jaccard:
@@ -155,7 +156,7 @@ def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = NearPolicy()) -
     prints = _exact(pages, joined, evidence, out)
 
     @lru_cache(maxsize=2048)
-    def shingles_of(url: str) -> set[bytes]:
+    def shingles_of(url: str) -> np.ndarray:
         return shingles(by_url[url].text)
 
     for key, members in _blocks(prints, policy).items():
@@ -165,7 +166,7 @@ def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = NearPolicy()) -
             if joined.find(a) == joined.find(b) or not worth_counting(prints[a], prints[b], policy):
                 continue
             out.compared += 1
-            verdict = match(prints[a].simhash or 0, prints[b].simhash or 0, shingles_of(a), shingles_of(b), policy)
+            verdict = match(hamming(prints[a].simhash or 0, prints[b].simhash or 0), shingles_of(a), shingles_of(b), policy)
             if verdict and verdict.merged:
                 joined.union(a, b)
                 evidence.append((a, b, verdict))

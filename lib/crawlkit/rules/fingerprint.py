@@ -1,7 +1,10 @@
 """Fingerprints of a text: SHA-256 of the normalised text, 64-bit SimHash and MinHash over shingles of three words.
 
-MinHash values equal those of datasketch 2's `MinHash(num_perm=128)` (scheme affine32, SHA-1, seed 1) updated with
-`shingles(text)`, so signatures can be given to its LSH index. SimHash is Charikar's, over the same SHA-1 digests.
+A shingle is known by 64 bits: BLAKE2b-64 of each of its words a, b, c (little-endian), MIX(a*A + b*B + c*C) modulo 2^64 with
+the odd multipliers SHINGLE and MIX the finaliser of SplitMix64. A word is hashed once a process and the rest is arithmetic on
+arrays: a third of the time of one SHA-1 a shingle. MinHash values equal those of datasketch 2's `MinHash(num_perm=128, seed=1)`
+(scheme affine32) whose hash function gives a shingle's low 32 bits, so signatures can be given to its LSH index. SimHash is
+Charikar's, over the 64 bits.
 """
 
 from __future__ import annotations
@@ -9,14 +12,13 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Set
-from itertools import accumulate
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from datasketch import MinHash
 
-SHINGLE_WORDS = 3
+SHINGLE = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)  # of the first, second and third word
 PERMUTATIONS = 128
 SIMHASH_BLOCKS = 4
 MAX_WORDS = 100_000  # of a text that are fingerprinted; bounds the work on a hostile page
@@ -28,6 +30,7 @@ _NO_SPACES_CHAR = re.compile(rf"([{_NO_SPACES}])")
 _NO_WORD_BEYOND_ASCII = re.compile(r"[^\w\x00-\x7f]+")
 _ASCII_SEPARATORS = bytes(b if b > 0x7F or chr(b).isalnum() else 0x20 for b in range(256))
 _A, _B = (p.reshape(-1, 1) for p in MinHash(num_perm=PERMUTATIONS).permutations)
+_MULTIPLIERS = np.array(SHINGLE, np.uint64)
 _HASHES_AT_ONCE = 1024  # 512 KiB of products: stays in the second-level cache
 
 
@@ -56,29 +59,48 @@ def words(normalized: str) -> list[bytes]:
     return normalized.encode("utf-8", "replace").translate(_ASCII_SEPARATORS).split()[:MAX_WORDS]
 
 
-def shingles(text: str) -> set[bytes]:
-    """Distinct runs of three words of `text`, as UTF-8 with single spaces; empty with fewer than three words."""
+class _Words(dict[bytes, int]):
+    """Hash of each word met; forgotten all at once when they are too many."""
+
+    MAX = 200_000
+
+    def __missing__(self, word: bytes) -> int:
+        if len(self) >= self.MAX:
+            self.clear()
+        value = self[word] = int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "little")
+        return value
+
+
+_WORDS = _Words()
+
+
+def shingles(text: str) -> np.ndarray:
+    """Distinct runs of three words of `text` as hashes: a sorted array of 64-bit unsigned integers, empty with fewer than three words."""
     return _shingles(normalize_text(text))
 
 
-def _shingles(normalized: str) -> set[bytes]:
+def _shingles(normalized: str) -> np.ndarray:
     found = words(normalized)
-    joined = b" ".join(found)
-    after = list(accumulate([len(w) + 1 for w in found]))  # the position after each word and its space
-    return {joined[start : end - 1] for start, end in zip([0, *after], after[SHINGLE_WORDS - 1 :], strict=False)}
+    if len(found) < len(SHINGLE):
+        return np.empty(0, np.uint64)
+    w = np.fromiter(map(_WORDS.__getitem__, found), np.uint64, len(found))
+    h = w[:-2] * _MULTIPLIERS[0] + w[1:-1] * _MULTIPLIERS[1] + w[2:] * _MULTIPLIERS[2]
+    h ^= h >> np.uint64(30)
+    h *= np.uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> np.uint64(27)
+    h *= np.uint64(0x94D049BB133111EB)
+    h ^= h >> np.uint64(31)
+    return np.unique(h)
 
 
 def fingerprint(text: str) -> Fingerprint:
-    """All fingerprints of a text, at the cost of one SHA-1 a distinct shingle."""
+    """All fingerprints of a text."""
     normalized = normalize_text(text)
     if not normalized:
         return Fingerprint(None, None, None)
     digest = hashlib.sha256(normalized.encode("utf-8", "replace")).hexdigest()
     found = _shingles(normalized)
-    if not found:
-        return Fingerprint(digest, None, None)
-    simhash, minhash = signatures(found)
-    return Fingerprint(digest, simhash, minhash)
+    return Fingerprint(digest, _simhash(found), _minhash(found)) if len(found) else Fingerprint(digest, None, None)
 
 
 def text_sha256(text: str) -> str | None:
@@ -87,18 +109,9 @@ def text_sha256(text: str) -> str | None:
     return hashlib.sha256(normalized.encode("utf-8", "replace")).hexdigest() if normalized else None
 
 
-def signatures(shingle_set: Set[bytes]) -> tuple[int, bytes]:
-    """SimHash and MinHash of a set of shingles. Raises ValueError on an empty set."""
-    if not shingle_set:
-        raise ValueError("no shingles: no signature")
-    sha1 = hashlib.sha1
-    digests = np.frombuffer(b"".join([sha1(s).digest() for s in shingle_set]), np.uint8).reshape(-1, 20)
-    return _simhash(digests[:, :8]), _minhash(np.ascontiguousarray(digests[:, :4]).view("<u4")[:, 0])
-
-
-def _simhash(first8: np.ndarray) -> int:
+def _simhash(hashes: np.ndarray) -> int:
     ones = np.zeros(64, np.int64)
-    bits = np.unpackbits(first8, axis=1, bitorder="little")
+    bits = np.unpackbits(hashes.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
     for i in range(0, len(bits), 255):  # sums of at most 255 bits fit the bytes they are added in
         ones += np.add.reduce(bits[i : i + 255], axis=0, dtype=np.uint8)
     return int(np.packbits(2 * ones > len(bits), bitorder="little").view("<i8")[0])
@@ -106,8 +119,9 @@ def _simhash(first8: np.ndarray) -> int:
 
 def _minhash(hashes: np.ndarray) -> bytes:
     # the MurmurHash3 finaliser of datasketch's affine32 scheme, then a*h + b mod 2^32 and the smallest
-    h = hashes ^ (hashes >> np.uint32(16))
-    h = h * np.uint32(0x85EBCA6B)
+    h = hashes.astype(np.uint32)
+    h ^= h >> np.uint32(16)
+    h *= np.uint32(0x85EBCA6B)
     h ^= h >> np.uint32(13)
     h *= np.uint32(0xC2B2AE35)
     h ^= h >> np.uint32(16)
@@ -119,11 +133,12 @@ def _minhash(hashes: np.ndarray) -> bytes:
     return low.astype("<u4").tobytes()
 
 
-def jaccard(a: Set[bytes], b: Set[bytes]) -> float:
-    """Size of the intersection over size of the union; 0 if both are empty (nothing says that they are alike)."""
-    both = len(a & b)
-    union = len(a) + len(b) - both
-    return both / union if union else 0.0
+def jaccard(a: np.ndarray, b: np.ndarray) -> float:
+    """Size of the intersection of two `shingles` over that of the union; 0 if both are empty (nothing says that they are alike)."""
+    both = np.sort(np.concatenate((a, b)))
+    twice = int(np.count_nonzero(both[1:] == both[:-1]))
+    union = len(both) - twice
+    return twice / union if union else 0.0
 
 
 def estimated_jaccard(a: bytes, b: bytes) -> float:

@@ -7,17 +7,20 @@ bands or SimHash blocks; each candidate pair is verified by its shingles. Pairs 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from crawlkit.config import Dedup
-from crawlkit.rules.fingerprint import jaccard, minhash_bands, shingles, simhash_blocks
+from crawlkit.rules.clusters import Components, NearPolicy, block_pairs, match
+from crawlkit.rules.fingerprint import hamming, minhash_bands, shingles, simhash_blocks
 
 SIMILAR_DISTANCE = 10  # H2: 4 to 10 is similar, above different
-SIMHASH_JACCARD = 0.5  # verified floor of pairs that SimHash brings
 
 
 def contents_of(pages: DataFrame, round_id: str, round_no: int) -> DataFrame:
@@ -46,91 +49,100 @@ def new_bands(pages: DataFrame, known: DataFrame, cfg: Dedup, round_id: str) -> 
     return fresh.select("text_sha256", "capture_id", "simhash", "minhash").mapInArrow(explode, schema).withColumn("round_id", F.lit(round_id))
 
 
-def candidates(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> tuple[DataFrame, DataFrame]:
-    """Distinct pairs of texts that share a band, at least one of them new; and the blocks that were cut short.
+def meetings(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> DataFrame:
+    """Distinct pairs of texts that share a band, at least one of them new (SIDES, distance, minhash); the row without texts counts the `cut` blocks.
 
-    In a block of more than `dedup.max_block` texts each new text meets the block's first `max_block` only.
+    A block of more than `dedup.max_block` texts is cut as `block_pairs` does.
     """
-    columns = ["scheme", "band", "hash", "text_sha256", "capture_id", "simhash"]
-    block = ["scheme", "band", "hash"]
+    block = ["hash", "band", "scheme"]  # the hash first: it alone nearly decides the order
+    columns = [*block, "text_sha256", "capture_id", "round_id", "simhash"]
     every = (known.select(*columns).join(F.broadcast(fresh.select(*block).distinct()), block, "left_semi")
              .withColumn("new", F.lit(False)).unionByName(fresh.select(*columns).withColumn("new", F.lit(True))))
-    placed = every.withColumn("place", F.row_number().over(Window.partitionBy(*block).orderBy("text_sha256")))
-    cut = placed.where(F.col("place") > cfg.max_block).groupBy(*block).agg(F.count("*").alias("beyond"))
-    a, b = placed.alias("a"), placed.where(F.col("place") <= cfg.max_block).alias("b")
-    pairs = a.join(b, block).where("a.text_sha256 <> b.text_sha256 AND (a.new OR b.new)")
-    first = F.col("a.text_sha256") < F.col("b.text_sha256")
 
-    def side(name: str, mine: bool) -> Column:
-        return F.when(first == F.lit(mine), F.col(f"a.{name}")).otherwise(F.col(f"b.{name}"))
+    def meet(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in _beside_equals(batch).to_pylist())
+        for (_, _, scheme), found in groupby(rows, key=lambda r: (r["hash"], r["band"], r["scheme"])):
+            members = list(found)
+            out: dict[str, list[Any]] = {name: [] for name in _MET.names}
+            for a, b in block_pairs(members, cfg.max_block):
+                distance = hamming(a["simhash"], b["simhash"])
+                if (a["new"] or b["new"]) and a["text_sha256"] != b["text_sha256"] and (scheme == "minhash" or distance <= SIMILAR_DISTANCE):
+                    values = (a["text_sha256"], b["text_sha256"], a["capture_id"], b["capture_id"], a["round_id"], b["round_id"], distance, scheme == "minhash", 0)
+                    for name, value in zip(_MET.names, values, strict=True):
+                        out[name].append(value)
+            if len(members) > cfg.max_block:
+                for name in _MET.names:
+                    out[name].append(1 if name == "cut" else None)
+            if out["cut"]:
+                yield pa.RecordBatch.from_pydict(out, _MET)
 
-    out = pairs.select(side("text_sha256", True).alias("a_text"), side("text_sha256", False).alias("b_text"), side("capture_id", True).alias("a_capture"), side("capture_id", False).alias("b_capture"),
-                       F.bit_count(F.col("a.simhash").bitwiseXOR(F.col("b.simhash"))).alias("distance"), "scheme")
-    met = out.groupBy("a_text", "b_text").agg(F.min("a_capture").alias("a_capture"), F.min("b_capture").alias("b_capture"), F.min("distance").alias("distance"), F.max(F.col("scheme") == "minhash").alias("minhash"))
-    return met.where(F.col("minhash") | (F.col("distance") <= SIMILAR_DISTANCE)), cut
+    met = every.repartition(*block).sortWithinPartitions(*block, "text_sha256").mapInArrow(meet, _MET_DDL)
+    return met.groupBy(*SIDES).agg(F.min("distance").alias("distance"), F.max("minhash").alias("minhash"), F.sum("cut").alias("cut"))
 
 
-def verified(pairs: DataFrame, texts: DataFrame, cfg: Dedup, round_id: str) -> DataFrame:
-    """`similar` rows: pairs with their Jaccard, merged or only similar. texts: capture_id, text."""
-    def with_text(df: DataFrame, side: str) -> DataFrame:
-        return df.join(texts.select(F.col("capture_id").alias(f"{side}_capture"), F.col("text").alias(f"{side}_body")), f"{side}_capture")
+SIDES = ("a_text", "b_text", "a_capture", "b_capture", "a_round", "b_round")
+_MET = pa.schema([*((name, pa.string()) for name in SIDES), ("distance", pa.int32()), ("minhash", pa.bool_()), ("cut", pa.int64())])
+_MET_DDL = ", ".join(f"{name} string" for name in SIDES) + ", distance int, minhash boolean, cut bigint"
 
-    # pairs of one text come after one another, and the texts of a cluster soon meet again
-    both = with_text(with_text(pairs, "a"), "b").select("a_text", "b_text", "a_capture", "b_capture", "distance", "minhash", "a_body", "b_body").sortWithinPartitions("b_capture", "a_capture")
-    limit, floor = cfg.hamming, cfg.jaccard
+
+def _beside_equals(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a sorted batch whose hash is their neighbour's; the first and the last, whose neighbours are elsewhere, too."""
+    hashes = batch.column("hash").to_numpy()
+    same = hashes[1:] == hashes[:-1]
+    keep = np.ones(len(hashes), bool)
+    keep[1:-1] = same[1:] | same[:-1]
+    return batch.filter(pa.array(keep))
+
+
+def shares(pairs: pa.Table) -> list[int]:
+    """A share of the verifying for each pair: those of one component together, so that a text is read once for all its pairs.
+
+    A share has at most SHARE_TEXTS texts; a larger component is cut.
+    """
+    joined: Components[str] = Components()
+    ends = list(zip(pairs["a_text"].to_pylist(), pairs["b_text"].to_pylist(), strict=True))
+    for a, b in ends:
+        joined.union(a, b)
+    out, now, held = [0] * len(ends), 0, set[str]()
+    for i in sorted(range(len(ends)), key=lambda i: (joined.find(ends[i][0]), ends[i])):
+        if len(held.union(ends[i])) > SHARE_TEXTS:
+            now, held = now + 1, set()
+        held.update(ends[i])
+        out[i] = now
+    return out
+
+
+def verified(spark: SparkSession, pairs: pa.Table, texts: DataFrame, cfg: Dedup, round_id: str) -> DataFrame:
+    """`similar` rows: pairs with their Jaccard, merged or only similar. pairs: `meetings`; texts: capture_id, text."""
+    share = shares(pairs)
+    numbered = pairs.select([*SIDES[:4], "distance"]).append_column("share", pa.array(share, pa.int32()))
+    sides = {(capture, n) for side in ("a_capture", "b_capture") for capture, n in zip(pairs[side].to_pylist(), share, strict=True)}
+    wanted = spark.createDataFrame(pa.table({"capture_id": [c for c, _ in sides], "share": pa.array([n for _, n in sides], pa.int32())}))
+    bodies = texts.join(F.broadcast(wanted), "capture_id").select("share", "capture_id", "text", *[F.lit(None).cast("string").alias(n) for n in SIDES[:4]], F.lit(None).cast("int").alias("distance"))
+    asked = spark.createDataFrame(numbered).select("share", F.lit(None).cast("string").alias("capture_id"), F.lit(None).cast("string").alias("text"), *SIDES[:4], "distance")
+    policy = NearPolicy(jaccard=cfg.jaccard, hamming=cfg.hamming)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = _Shingles()
+        now, known = -1, dict[str, np.ndarray]()
         for batch in batches:
             rows = []
             for r in batch.to_pylist():
-                j = jaccard(known.of(r["a_capture"], r["a_body"]), known.of(r["b_capture"], r["b_body"]))
-                method = "minhash" if j >= floor else "simhash" if r["distance"] <= limit and j >= SIMHASH_JACCARD else "similar" if r["distance"] <= SIMILAR_DISTANCE else None
-                if method is not None:
-                    rows.append({k: r[k] for k in ("a_text", "b_text", "a_capture", "b_capture", "distance")} | {"method": method, "jaccard": j, "merged": method != "similar"})
+                if r["share"] != now:
+                    now, known = r["share"], {}
+                if r["capture_id"] is not None:  # the texts of a share come before its pairs
+                    known[r["capture_id"]] = shingles(r["text"])
+                elif r["a_capture"] in known and r["b_capture"] in known:
+                    found = match(r["distance"], known[r["a_capture"]], known[r["b_capture"]], policy)
+                    if found is not None:
+                        rows.append({k: r[k] for k in (*SIDES[:4], "distance")} | {"method": found.method, "jaccard": found.jaccard, "merged": found.merged})
             yield pa.RecordBatch.from_pylist(rows, _PAIR)
 
-    return both.mapInArrow(judge, "a_text string, b_text string, a_capture string, b_capture string, distance int, method string, jaccard double, merged boolean").withColumn("round_id", F.lit(round_id))
+    both = bodies.unionByName(asked).repartition("share").sortWithinPartitions("share", F.col("capture_id").desc())
+    return both.mapInArrow(judge, ", ".join(f"{name} string" for name in SIDES[:4]) + ", distance int, method string, jaccard double, merged boolean").withColumn("round_id", F.lit(round_id))
 
 
-class _Shingles:
-    """Shingles of the texts compared last, at most MAX_KEPT of them in all."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, set[bytes]] = {}
-        self.size = 0
-
-    def of(self, capture: str, text: str) -> set[bytes]:
-        found = self.kept.pop(capture, None)
-        if found is None:
-            found = shingles(text)
-            self.size += len(found)
-        self.kept[capture] = found  # the newest stands last
-        while self.size > MAX_KEPT and len(self.kept) > 2:
-            self.size -= len(self.kept.pop(next(iter(self.kept))))
-        return found
-
-
-MAX_KEPT = 500_000  # shingles: some 50 MiB
-
-_PAIR = pa.schema([("a_text", pa.string()), ("b_text", pa.string()), ("a_capture", pa.string()), ("b_capture", pa.string()), ("distance", pa.int32()), ("method", pa.string()), ("jaccard", pa.float64()), ("merged", pa.bool_())])
-
-
-def components(edges: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Root (smallest member) of each node of the edges' connected components (union-find)."""
-    parent: dict[str, str] = {}
-
-    def root(x: str) -> str:
-        parent.setdefault(x, x)
-        while parent[x] != x:
-            parent[x] = parent[parent[x]]
-            x = parent[x]
-        return x
-
-    for a, b in edges:
-        ra, rb = root(a), root(b)
-        parent[max(ra, rb)] = min(ra, rb)
-    return {x: root(x) for x in parent}
+SHARE_TEXTS = 200  # whose shingles are held at a time: 160 MiB if all are as long as may be
+_PAIR = pa.schema([*((name, pa.string()) for name in SIDES[:4]), ("distance", pa.int32()), ("method", pa.string()), ("jaccard", pa.float64()), ("merged", pa.bool_())])
 
 
 def clusters(spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks: DataFrame) -> DataFrame:
@@ -138,8 +150,11 @@ def clusters(spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks
     newest = Window.partitionBy("url_key").orderBy(F.desc("round_no"))
     current = contents.withColumn("place", F.row_number().over(newest)).where("place = 1 AND text_sha256 IS NOT NULL").select("url_key", "url", "capture_id", "text_sha256")
     merged = similar.where("merged").select("a_text", "b_text", "method", "distance", "jaccard")
-    roots = components((r.a_text, r.b_text) for r in merged.select("a_text", "b_text").toLocalIterator())
-    root_of = spark.createDataFrame(list(roots.items()), "text_sha256 string, root string")
+    joined: Components[str] = Components()
+    for batch in merged.select("a_text", "b_text").toArrow().to_batches():
+        for a, b in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            joined.union(a, b)
+    root_of = spark.createDataFrame([(text, members[0]) for members in joined.groups() for text in members], "text_sha256 string, root string")
     members = current.join(F.broadcast(root_of), "text_sha256", "left").withColumn("root", F.coalesce("root", "text_sha256"))
     whole = Window.partitionBy("root")
     ranked = (members.withColumn("size", F.count("*").over(whole)).where("size > 1").join(ranks.select("url_key", "inlinks"), "url_key", "left")
