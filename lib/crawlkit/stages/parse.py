@@ -1,17 +1,19 @@
 """parse: WARC records of a round's captures -> pages, links, found rows, rejects. It never asks the network (G4).
 
-Each batch is parsed in a forked child with a time limit; a batch whose child dies is parsed again page by page, and
-the page that kills is a reject (parse_crash or parse_timeout), never the end of the stage.
+A forked child parses batch after batch, each with a time limit; a batch in which the child dies is parsed again page by
+page in children of their own, and the page that kills is a reject (parse_crash or parse_timeout), never the end of the stage.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import select
 import signal
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -55,8 +57,7 @@ def parsed(items: DataFrame, read: ReadRecord, cfg: Config, now: float, tasks: i
             if n == 0:
                 warm_up(cfg, now)
             rows = batch.to_pylist()
-            for i in range(0, len(rows), BATCH):
-                yield from _isolated(rows[i:i + BATCH], read, cfg, now, schema)
+            yield from _isolated([rows[i:i + BATCH] for i in range(0, len(rows), BATCH)], read, cfg, now, schema)
 
     spread = items.repartitionByRange(tasks, "file", "offset").sortWithinPartitions("file", "offset")
     return spread.select(*[c.split(" ", 1)[0] for c in ITEM_SCHEMA]).mapInArrow(batches, PARSED_SCHEMA)
@@ -78,16 +79,21 @@ def arrow_schema(spark: SparkSession) -> pa.Schema:
     return to_arrow_schema(spark.createDataFrame([], PARSED_SCHEMA).schema)
 
 
-def _isolated(rows: list[dict[str, Any]], read: ReadRecord, cfg: Config, now: float, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows parsed in a child; if it dies, each alone."""
-    table, why = _in_child(rows, read, cfg, now, cfg.parse.page_timeout_s * (1 + len(rows) / 8), schema)
-    if table is not None:
-        yield from table.to_batches()
-    elif len(rows) > 1:
-        for row in rows:
-            yield from _isolated([row], read, cfg, now, schema)
-    else:
-        yield pa.RecordBatch.from_pylist([_rejected(rows[0], why)], schema)
+def _isolated(groups: list[list[dict[str, Any]]], read: ReadRecord, cfg: Config, now: float, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Groups of rows parsed in a child, one result a group; the group in which it dies row by row, the others in another child."""
+    while groups:
+        done, why = 0, Reason.PARSE_CRASH
+        for batch, why in _in_child(groups, read, cfg, now, schema):
+            if batch is not None:
+                done += 1
+                yield batch
+        if done == len(groups):
+            return
+        if len(groups[done]) == 1:
+            yield pa.RecordBatch.from_pylist([_rejected(groups[done][0], why)], schema)
+        else:
+            yield from _isolated([[row] for row in groups[done]], read, cfg, now, schema)
+        groups = groups[done + 1:]
 
 
 def _rejected(row: dict[str, Any], reason: Reason) -> dict[str, Any]:
@@ -95,40 +101,57 @@ def _rejected(row: dict[str, Any], reason: Reason) -> dict[str, Any]:
     return {"capture_id": row["capture_id"], "page": None, "links": [], "found": [], "rejects": [{"item": row["url"], "reason": str(reason), "detail": detail}]}
 
 
-def _in_child(rows: list[dict[str, Any]], read: ReadRecord, cfg: Config, now: float, limit_s: float, schema: pa.Schema) -> tuple[pa.Table | None, Reason]:
+def _in_child(groups: list[list[dict[str, Any]]], read: ReadRecord, cfg: Config, now: float, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch | None, Reason]]:
+    """Each group's result as it comes; then None and why there are no more, if the child did not end well."""
     r, w = os.pipe()
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
             os.close(r)
-            out = pa.RecordBatch.from_pylist([parse_item(row, read, cfg, now) for row in rows], schema)
-            with os.fdopen(w, "wb") as f, pa.ipc.new_stream(f, schema) as stream:
-                stream.write_batch(out)
+            gc.freeze()  # else each collection writes to all the memory that is shared with the parent
+            with os.fdopen(w, "wb") as f:
+                for rows in groups:
+                    out = pa.RecordBatch.from_pylist([parse_item(row, read, cfg, now) for row in rows], schema).serialize()
+                    f.write(len(out).to_bytes(8, "little"))
+                    f.write(out)
+                    f.flush()
             status = 0
-        except MemoryError:
-            status = 2
         finally:
             os._exit(status)
     os.close(w)
-    chunks: list[bytes] = []
-    deadline = time.monotonic() + limit_s
     reason = Reason.PARSE_CRASH
-    with os.fdopen(r, "rb", buffering=0) as f:
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([f], [], [], left)[0]:
-                os.kill(pid, signal.SIGKILL)
-                reason = Reason.PARSE_TIMEOUT
-                break
-            chunk = f.read(1 << 20)
-            if not chunk:
-                break
-            chunks.append(chunk)
-    _, status = os.waitpid(pid, 0)
-    if status != 0:
-        return None, reason
-    return pa.ipc.open_stream(b"".join(chunks)).read_all(), reason
+    try:
+        with os.fdopen(r, "rb", buffering=0) as f:
+            for rows in groups:
+                deadline = time.monotonic() + cfg.parse.page_timeout_s * (1 + len(rows) / 8)
+                size = _read(f, 8, deadline)
+                out = size and _read(f, int.from_bytes(size, "little"), deadline)
+                if not out:
+                    if time.monotonic() >= deadline:
+                        reason = Reason.PARSE_TIMEOUT
+                    break
+                yield pa.ipc.read_record_batch(pa.py_buffer(out), schema), reason
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)  # has given all, has failed, or the caller wants no more
+        os.waitpid(pid, 0)
+    yield None, reason
+
+
+def _read(f: BinaryIO, size: int, deadline: float) -> bytes | None:
+    """Exactly `size` bytes of a pipe; None if it ends or the deadline passes before."""
+    chunks: list[bytes] = []
+    while size:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([f], [], [], left)[0]:
+            return None
+        chunk = f.read(min(size, 1 << 20))
+        if not chunk:
+            return None
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
 
 
 def pages_of(rows: DataFrame, round_id: str) -> DataFrame:

@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from crawlkit import __version__
@@ -32,14 +33,28 @@ _FOUND = "url_key: binary, url: string, host: string, domain: string, host_bucke
 PARSED_SCHEMA = f"capture_id string, page struct<{_PAGE}>, links array<struct<{_LINK}>>, found array<struct<{_FOUND}>>, rejects array<struct<item: string, reason: string, detail: string>>"
 
 
-_COMPILED: dict[int, tuple[Config, Scope, UrlPolicy]] = {}
+KNOWN_URLS = 20_000  # of which a process remembers what it found: the links of a site's pages are mostly the same
 
 
-def _compiled(cfg: Config) -> tuple[Config, Scope, UrlPolicy]:
+class _Compiled:
     """Scope and URL policy of a configuration, made once a process."""
+
+    def __init__(self, cfg: Config) -> None:
+        self.cfg, self.scope, self.policy = cfg, Scope.of(cfg.scope), UrlPolicy.of(cfg.urls)
+        self.refusal = lru_cache(KNOWN_URLS)(self._refusal)  # of (url, depth, year, page)
+        self.place = lru_cache(KNOWN_URLS)(lambda url: (url_key(url), host_of(url)))
+
+    def _refusal(self, url: str, depth: int, year: int, page: bool) -> Reason | None:
+        return scope_reason(url, depth, self.scope, year, page)
+
+
+_COMPILED: dict[int, _Compiled] = {}
+
+
+def _compiled(cfg: Config) -> _Compiled:
     if id(cfg) not in _COMPILED:
         _COMPILED.clear()
-        _COMPILED[id(cfg)] = (cfg, Scope.of(cfg.scope), UrlPolicy.of(cfg.urls))
+        _COMPILED[id(cfg)] = _Compiled(cfg)
     return _COMPILED[id(cfg)]
 
 
@@ -59,11 +74,11 @@ def parse_item(row: dict[str, Any], read: Callable[[str, int, int], tuple[list[t
     if decoded.raw_kept:
         reject(out, row["url"], Reason.BODY_UNDECODABLE, decoded.error or "")
         return out
-    _, scope, policy = _compiled(cfg)
+    made = _compiled(cfg)
     cut = bool(decoded.truncated or decoded.error)
-    if row["kind"] != "page" and read_sitemap(out, row, decoded.body, cut, cfg, scope, policy, now):
+    if row["kind"] != "page" and read_sitemap(out, row, decoded.body, cut, cfg, made.scope, made.policy, now):
         return out
-    page = parse_page(decoded.body, row["url"], row["content_type"], headers, cfg.agent.name, policy)
+    page = parse_page(decoded.body, row["url"], row["content_type"], headers, cfg.agent.name, made.policy)
     out["page"] = _page_row(page, len(decoded.body), row, cut)
     _add_links(out, row, [(link.kind, link.url, link.anchor, link.rel, link.refused) for link in page.links.links], cfg, year)
     out["page"]["links"] = len(out["links"])
@@ -96,7 +111,7 @@ def _page_row(page: Page, decoded_bytes: int, row: dict[str, Any], cut: bool) ->
 
 def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, str, str, str, Reason | None]], cfg: Config, year: int) -> None:
     """Links with their keys, and a found row for each distinct one that may be crawled."""
-    _, scope, _ = _compiled(cfg)
+    made = _compiled(cfg)
     seen: set[str] = set()
     cap = cfg.parse.outlinks_low_quality if row["quality"] < cfg.parse.low_quality else cfg.parse.outlinks
     for n, (kind, url, anchor, rel, refused) in enumerate(links):
@@ -104,9 +119,9 @@ def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, 
         key = None
         host = None
         if refused is None or refused == Reason.NOFOLLOW:
-            key, host = url_key(url), host_of(url)
+            key, host = made.place(url)
         if refused is None:
-            refused = _refusal(kind, url, depth, row, scope, year, cfg)
+            refused = _refusal(kind, url, depth, row, made, year)
         if refused is None and len(seen) >= cap and url not in seen:
             refused = Reason.OUTLINK_CAP
         out["links"].append({"n": n, "from_key": row["url_key"], "from_url": row["url"], "to_key": key, "to_url": url if refused is None else url[:MAX_CELL_CHARS], "to_host": host, "anchor": anchor[:MAX_CELL_CHARS], "rel": rel[:MAX_CELL_CHARS],
@@ -117,9 +132,9 @@ def _add_links(out: dict[str, Any], row: dict[str, Any], links: list[tuple[str, 
             out["found"].append(found(url, key, host, depth, kind if kind in ("redirect", "canonical") else "link", fetch_kind, row["url_key"], cfg, redirects=row["redirects"] + 1 if kind == "redirect" else 0))
 
 
-def _refusal(kind: str, url: str, depth: int, row: dict[str, Any], scope: Scope, year: int, cfg: Config) -> Reason | None:
-    if kind not in CRAWLED_KINDS and not (kind == "feed" and cfg.frontier.feeds):
+def _refusal(kind: str, url: str, depth: int, row: dict[str, Any], made: _Compiled, year: int) -> Reason | None:
+    if kind not in CRAWLED_KINDS and not (kind == "feed" and made.cfg.frontier.feeds):
         return Reason.MEDIA_NOT_CRAWLED
-    if kind == "redirect" and (row["redirects"] or 0) >= cfg.fetch.max_redirects:
+    if kind == "redirect" and (row["redirects"] or 0) >= made.cfg.fetch.max_redirects:
         return Reason.REDIRECT_TOO_LONG
-    return scope_reason(url, depth, scope, year, page=kind != "feed")
+    return made.refusal(url, depth, year, kind != "feed")

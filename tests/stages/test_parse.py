@@ -1,0 +1,63 @@
+"""Pages that kill or stall their parser: each is a reject, every other page is parsed, and no child is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pyarrow as pa
+import pytest
+
+from crawlkit.config import Config
+from crawlkit.stages import parse
+
+_REJECT = pa.struct([("item", pa.string()), ("reason", pa.string()), ("detail", pa.string())])
+SCHEMA = pa.schema([("capture_id", pa.string()), ("page", pa.string()), ("links", pa.list_(pa.string())), ("found", pa.list_(pa.string())), ("rejects", pa.list_(_REJECT))])
+
+
+def hostile(row, read, cfg, now):
+    if row["does"] == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if row["does"] == "exhausts":
+        raise MemoryError
+    if row["does"] == "stalls":
+        time.sleep(60)
+    return {"capture_id": row["capture_id"], "page": "x" * row["size"], "links": [], "found": [], "rejects": []}
+
+
+def rows(does: list[str], size: int = 1) -> list[dict[str, object]]:
+    return [{"capture_id": str(n), "url": f"http://a.example/{n}", "file": "f", "offset": n, "does": d, "size": size} for n, d in enumerate(does)]
+
+
+def run(monkeypatch, does: list[str], size: int = 1) -> dict[str, str]:
+    """What became of each row: read, or the reason of its reject."""
+    monkeypatch.setattr(parse, "parse_item", hostile)
+    cfg = Config.model_validate({"parse": {"page_timeout_s": 0.3}})
+    given = rows(does, size)
+    groups = [given[i : i + 4] for i in range(0, len(given), 4)]
+    out = [r for batch in parse._isolated(groups, lambda *_: ([], b""), cfg, 0.0, SCHEMA) for r in batch.to_pylist()]
+    assert [r["capture_id"] for r in out] == [r["capture_id"] for r in given]  # each once, in order
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)  # no child left
+    return {r["capture_id"]: r["rejects"][0]["reason"] if r["rejects"] else "read" for r in out}
+
+
+def test_all_are_read(monkeypatch):
+    assert set(run(monkeypatch, ["reads"] * 11, size=300_000).values()) == {"read"}  # more than a pipe holds
+
+
+@pytest.mark.parametrize("bad, reason", [("dies", "parse_crash"), ("exhausts", "parse_crash"), ("stalls", "parse_timeout")])
+@pytest.mark.parametrize("places", [(0,), (5,), (11,), (4, 6), (0, 11)])
+def test_only_the_hostile_page_is_lost(monkeypatch, bad, reason, places):
+    does = [bad if n in places else "reads" for n in range(12)]
+    assert run(monkeypatch, does) == {str(n): reason if n in places else "read" for n in range(12)}
+
+
+def test_a_caller_that_stops_leaves_no_child(monkeypatch):
+    monkeypatch.setattr(parse, "parse_item", hostile)
+    results = parse._isolated([[r] for r in rows(["reads", "stalls"])], lambda *_: ([], b""), Config(), 0.0, SCHEMA)
+    next(results)
+    results.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
