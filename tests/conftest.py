@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from crawlkit.config import SparkConfig
 from tests.known_crawl import known_crawl  # noqa: F401  (a fixture)
 
 
-# Files whose tests wait (for leases, deadlines, processes): not part of the quick run, but of every `make test`.
-WAITING = ("test_slot", "test_lease", "test_bad_input_cli", "test_engine_requests", "test_fetcher", "test_dns", "test_fakeweb")
+# Folders and files whose tests start servers or processes, or wait for them: not part of the quick run, but of every `make test`.
+WAITING = ("control/", "exports/", "stages/test_parse", "test_one", "test_bad_input_cli", "test_fakeweb", "test_metrics", "test_api", "rules/test_fuzz",
+           *(f"adapters/test_{name}" for name in ("slot", "lease", "engine_requests", "fetcher", "dns", "objects", "delta_crash", "delta_s3", "guard_mutation", "proxy", "spool", "session", "floods", "misbehaving", "ssrf")))
 
 LONG = ("test_kills", "test_submit")  # minutes each: make test-slow
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.stem.startswith(WAITING) and item.get_closest_marker("slow") is None:
+        if item.path.relative_to(Path(__file__).parent).as_posix().startswith(WAITING) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.ci)
         elif item.path.stem in LONG:
