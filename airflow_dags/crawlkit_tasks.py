@@ -7,6 +7,7 @@ does the same. Exit codes of both: 0 done, 1 failed and 3 a lock is held (tried 
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import logging
@@ -42,21 +43,30 @@ def table(name: str) -> Asset:
 
 # -- names and arguments -----------------------------------------------------------------------------------------
 def own_name(dag_id: str, run_id: str) -> str:
-    """The name of a run's round and commands: at most 80 of the characters that crawlkit takes, another one for each run."""
+    """The name of a run's round and commands, another one for each run: at most 80 letters, digits and _ . - (it stands in paths of tables and files)."""
     name = f"{dag_id}.{run_id}"
-    clean = re.sub(r"[^A-Za-z0-9_.:+-]", "-", name)
-    return clean if clean == name and len(name) <= 80 else f"{clean[:63]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    clean = re.sub(r"[^A-Za-z0-9_.-]", "-", name.replace("+00:00", "Z"))
+    return clean if clean == name and len(name) <= 80 else f"{clean[:71]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def crawl_args(params: Mapping[str, Any]) -> list[str]:
     """--data, --config and --set of the fields `crawl_fields` and `budget_fields`."""
-    sets = [*params["set"], *(f"round.{key}={params[key]}" for key in ("minutes", "max_urls") if params.get(key) is not None)]
+    sets = [*(params["set"] or []), *(f"round.{key}={params[key]}" for key in ("minutes", "max_urls") if params.get(key) is not None)]
     return ["--data", params["data"], *(["--config", params["config"]] if params["config"] else []), *(word for s in sets for word in ("--set", s)), "--json"]
 
 
 def nominal(context: Mapping[str, Any]) -> str:
     """--now of a run: the time after which it was to start, the same however often it is run."""
     return f"{context['dag_run'].run_after.timestamp():.0f}"
+
+
+def fields(context: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The run's parameters. Raises AirflowFailException for one that the form does not have: Airflow takes it and says nothing."""
+    known = set(context["dag"].params)
+    if unknown := sorted(set(context["dag_run"].conf or {}) - known):
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        raise AirflowFailException(f"unknown field {unknown[0]!r:.60}" + (f"; did you mean {near[0]}?" if near else f"; known: {', '.join(sorted(known))}"))
+    return context["params"]
 
 
 # -- running -----------------------------------------------------------------------------------------------------
@@ -98,9 +108,13 @@ class Stage(SparkSubmitOperator):
                          properties_file=os.environ.get("CRAWLKIT_SPARK_PROPERTIES") or None, **kwargs)
         self.round_id, self.extra_args = round_id, extra_args
 
+    def arguments(self, params: Mapping[str, Any]) -> list[str]:
+        """The job's words."""
+        return [*crawl_args(params), *(["--round-id", self.round_id] if self.round_id else []), *(self.extra_args or [])]
+
     def execute(self, context: Any) -> None:
-        params = context["params"]
-        self.application_args = [*crawl_args(params), *(["--round-id", self.round_id] if self.round_id else []), *(self.extra_args or [])]
+        params = fields(context)
+        self.application_args = self.arguments(params)
         self.env_vars = {k: v for k, v in _environment().items() if k in ("PATH", "PYSPARK_PYTHON")}
         try:
             super().execute(context)
@@ -114,8 +128,10 @@ class Stage(SparkSubmitOperator):
 # -- telling -----------------------------------------------------------------------------------------------------
 def tell(event: str, context: Mapping[str, Any]) -> None:
     """One line in the log, and the same JSON to the standard input of the command CRAWLKIT_ON_FAILURE (mail, chat, pager)."""
-    run = context.get("dag_run")
-    row = {"event": event, "dag_id": str(getattr(run, "dag_id", "")), "run_id": str(getattr(run, "run_id", "")), "reason": str(context.get("reason") or ""), "conf": getattr(run, "conf", None) or {}}
+    run = context["dag_run"]
+    if not isinstance(run, dict):  # as a deadline's callback is given it
+        run = {"dag_id": run.dag_id, "dag_run_id": run.run_id, "conf": run.conf}
+    row = {"event": event, "dag_id": run["dag_id"], "run_id": run["dag_run_id"], "reason": context.get("reason") or "", "conf": run["conf"] or {}}
     log.error("crawlkit %s", json.dumps(row, default=str))
     command = os.environ.get("CRAWLKIT_ON_FAILURE")
     if command:

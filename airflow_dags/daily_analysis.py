@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from crawlkit_forms import crawl_fields
-from crawlkit_tasks import Stage, crawl_args, crawlkit, dag_settings, nominal
+from crawlkit_tasks import Stage, crawl_args, crawlkit, dag_settings, fields, nominal
 
 EXPORTS = ["urls", "pages", "hostgraph", "cdxj", "wet", "wat", "wacz", "cc-index"]
 FIELDS = {"exports": Param(["urls", "hostgraph"], type="array", items={"type": "string", "enum": EXPORTS}, uniqueItems=True, examples=EXPORTS, title="Exports", description="Written below the crawl's folder export/ (docs/exports.md).")}
@@ -20,14 +20,14 @@ with DAG(**dag_settings("daily_analysis", "30 3 * * *", timedelta(hours=2), time
     @task
     def newest(**context: Any) -> str:
         """The newest finished round."""
-        rounds = [r["round_id"] for r in crawlkit("status", *crawl_args(context["params"]))["rounds"] if r["state"] == "closed" and "report" in r["done"]]
+        rounds = [r["round_id"] for r in crawlkit("status", *crawl_args(fields(context)))["rounds"] if r["state"] == "closed" and "report" in r["done"]]
         if not rounds:
             raise AirflowSkipException("no round has been finished yet")
         return rounds[-1]
 
     @task
     def chosen(**context: Any) -> list[str]:
-        return list(context["params"]["exports"])
+        return list(fields(context)["exports"])
 
     @task
     def export(kind: str, **context: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from crawlkit_forms import crawl_fields
-from crawlkit_tasks import crawl_args, crawlkit, dag_settings, table
+from crawlkit_tasks import crawl_args, crawlkit, dag_settings, fields, table
 
 # Each counts what must not be there.
 FAULTS = {
@@ -30,8 +30,8 @@ with DAG(**dag_settings("data_quality", [table("metrics")], timedelta(hours=1), 
     def crawls(**context: Any) -> list[dict[str, Any]]:
         """The crawls whose rounds have brought this run about, each once; by hand: that of the form."""
         told = [{k: e.extra[k] for k in ("data", "config", "set")} for events in (context["triggering_asset_events"] or {}).values() for e in events if e.extra]
-        fields = context["params"]
-        return list({json.dumps(c, sort_keys=True): c for c in told}.values()) or [{k: fields[k] for k in ("data", "config", "set")}]
+        form = fields(context)
+        return list({json.dumps(c, sort_keys=True): c for c in told}.values()) or [{k: form[k] for k in ("data", "config", "set")}]
 
     @task
     def audit(crawl: dict[str, Any]) -> dict[str, Any]:

@@ -8,17 +8,17 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from crawlkit_forms import PRIORITIES, ROUND, crawl_fields, urls_field
-from crawlkit_tasks import crawl_args, crawlkit, dag_settings, own_name
+from crawlkit_tasks import crawl_args, crawlkit, dag_settings, fields, own_name
 
 URL_ACTIONS, HOST_ACTIONS, ROUND_ACTIONS = ["seeds", "hint", "recrawl", "boost"], ["block", "unblock", "complain", "host-set"], ["pause", "resume", "abandon"]
 FIELDS = {
     "action": Param("recrawl", type="string", enum=[*URL_ACTIONS, *HOST_ACTIONS, *ROUND_ACTIONS], title="Action", description="seeds, hint, recrawl, boost take URLs; block, unblock, complain, host-set a host; pause, resume, abandon a round."),
-    "urls": urls_field([], "For seeds, hint, recrawl, boost."),
+    "urls": urls_field("For seeds, hint, recrawl, boost."),
     "priority": Param(None, type=["null", "string"], enum=[None, *PRIORITIES], title="Priority", description="For the actions on URLs."),
     "points": Param(None, type=["null", "number"], minimum=-100, maximum=100, title="Points", description="boost: added to the score."),
     "host": Param(None, type=["null", "string"], pattern=r"^[^\s/?#@\\:]{1,253}$", title="Host", description="For block, unblock, complain, host-set: a host name, without scheme and path."),
     "domain": Param(False, type="boolean", title="The whole domain", description="Host is a registered domain; all its hosts are meant."),
-    "reason": Param("", type="string", maxLength=2000, title="Reason", description="For block, unblock, complain."),
+    "reason": Param(None, type=["null", "string"], maxLength=2000, title="Reason", description="For block, unblock, complain."),
     "delay_s": Param(None, type=["null", "number"], minimum=0, maximum=86_400, title="Delay, s", description="host-set: gap between requests."),
     "quota_max": Param(None, type=["null", "integer"], minimum=0, maximum=1_000_000_000, title="Pages a day", description="host-set."),
     "round_id": Param(None, type=["null", "string"], pattern=ROUND, title="Round", description="For pause, resume, abandon."),
@@ -29,11 +29,11 @@ FIELDS = {
 def words(params: dict[str, Any]) -> list[str]:
     """The order as words of `crawlkit command`. An option that is not the action's is left out; what is missing crawlkit names."""
     def options(*names: str) -> list[str]:
-        return [word for n in names if params[n] not in (None, "") for word in (f"--{n.replace('_', '-')}", str(params[n]))]
+        return [f"--{n.replace('_', '-')}={params[n]}" for n in names if params[n] not in (None, "")]
 
     action, end = params["action"], ["--dry-run"] if params["dry_run"] else []
     if action in URL_ACTIONS:
-        return [action, *options("priority", *(["points"] if action == "boost" else [])), *end, "--", *params["urls"]]
+        return [action, *options("priority", *(["points"] if action == "boost" else [])), *end, "--", *(params["urls"] or [])]
     if action in ROUND_ACTIONS:
         return [action, *end, "--", *filter(None, [params["round_id"]])]
     own = options("delay_s", "quota_max") if action == "host-set" else [*options("reason"), *(["--domain"] if params["domain"] else [])]
@@ -45,7 +45,7 @@ with DAG(**dag_settings("operator_action", None, timedelta(minutes=10), timedelt
     @task
     def give(**context: Any) -> dict[str, Any]:
         run = context["dag_run"]
-        action, *rest = words(context["params"])
+        action, *rest = words(fields(context))
         return crawlkit("command", action, "--command-id", own_name(run.dag_id, run.run_id), *crawl_args(context["params"]), *rest)
 
     give()

@@ -120,10 +120,14 @@ class LocalAirflow:
         """Raises AirflowError."""
         return _json(self.call("GET", path))
 
-    def trigger(self, dag_id: str, conf: dict[str, Any], run_id: str | None = None) -> str:
-        """Wake the DAG and start a run; its id. Raises AirflowError with the answer's message (a value of the form that does not fit)."""
-        _json(self.call("PATCH", f"dags/{dag_id}", {"is_paused": False}))
-        return _json(self.call("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None, "conf": conf} | ({"dag_run_id": run_id} if run_id else {})))["dag_run_id"]
+    def pause(self, dag_id: str, paused: bool = True) -> None:
+        """A paused DAG (each is at first) starts no run. Raises AirflowError."""
+        _json(self.call("PATCH", f"dags/{dag_id}", {"is_paused": paused}))
+
+    def trigger(self, dag_id: str, conf: dict[str, Any], **more: Any) -> str:
+        """Wake the DAG and start a run; its id. more: dag_run_id, run_after. Raises AirflowError with the answer's message (a value of the form that does not fit)."""
+        self.pause(dag_id, False)
+        return _json(self.call("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None, "conf": conf, **more}))["dag_run_id"]
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """Task instances of a run: task_id, map_index, state, try_number ..."""
