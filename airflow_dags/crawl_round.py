@@ -48,10 +48,10 @@ class Inject(Stage):
 
 @task
 def regions(**context: Any) -> list[list[str]]:
-    """For each region its further words of the fetch job: one region that takes all; none if nothing is due, then the stages up to rank are skipped."""
+    """For each region its further words of the fetch job, without regions none; nothing at all if nothing is due, then the stages up to rank are skipped."""
     round_id = context["ti"].xcom_pull(task_ids="open")["round_id"]
     [found] = crawlkit("status", "--round-id", round_id, *crawl_args(context["params"]))["rounds"]
-    return [[]] if found["planned"] else []
+    return ([["--region", r] for r in found["regions"] or []] or [[]]) if found["planned"] else []
 
 
 def round_dag(dag_id: str, schedule: str, late_after: timedelta, ends_after: timedelta, form: dict[str, Param]) -> DAG:

@@ -206,10 +206,11 @@ def _stage_command(name: str, text: str) -> None:
                 force: Annotated[bool, typer.Option("--force", help="Run again although the stage has finished; changes nothing.")] = False,
                 seeds: Annotated[Optional[str], typer.Option("--seeds", metavar="FILE", help="inject: seed file (- reads standard input).")] = None,
                 priority: Annotated[str, typer.Option("--priority", help="inject: 0..3 or critical, high, normal, low.")] = "1",
-                mode: Annotated[str, typer.Option("--mode", help="inject: keep, update or overwrite what is known of a URL.")] = "keep") -> None:
+                mode: Annotated[str, typer.Option("--mode", help="inject: keep, update or overwrite what is known of a URL.")] = "keep",
+                region: Annotated[Optional[str], typer.Option("--region", metavar="NAME", help="fetch: only what this region of fetch.regions fetches.")] = None) -> None:
         from crawlkit.command import stage_command
 
-        guarded(lambda: stage_command(name, data, round_id, config, tuple(set_ or ()), parse_now(now), as_json, force, seeds, priority, mode))
+        guarded(lambda: stage_command(name, data, round_id, config, tuple(set_ or ()), parse_now(now), as_json, force, seeds, priority, mode, region))
 
     command.__doc__ = text
     app.command(name)(command)

@@ -150,7 +150,7 @@ def opened(data: Place, config: Path | None, sets: tuple[str, ...], as_json: boo
         job.stop()
 
 
-def stage_command(name: str, data: Place, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, force: bool, seeds: str | None, priority: str, mode: str) -> None:
+def stage_command(name: str, data: Place, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, force: bool, seeds: str | None, priority: str, mode: str, region: str | None = None) -> None:
     """One stage of the named or newest open round."""
     from crawlkit.rules.priority import parse_priority
 
@@ -165,6 +165,11 @@ def stage_command(name: str, data: Place, round_id: str | None, config: Path | N
         except ValueError as e:
             raise ConfigError(f"--priority: {e}") from None
         force = True  # each call brings its own lines; the round's injected rows are replaced by them
+    if region is not None:
+        known = load_config(config, sets).fetch.regions
+        if name != "fetch" or region not in known:
+            raise ConfigError(f"--region {region}: " + ("only fetch takes it" if name != "fetch" else f"not in fetch.regions ({', '.join(known) or 'there are none'})"))
+        options["region"] = region
     with opened(data, config, sets, as_json) as job:
         job.crawl.repair()
         rounds = job.crawl.open_rounds()
@@ -176,7 +181,7 @@ def stage_command(name: str, data: Place, round_id: str | None, config: Path | N
             round_ = rounds[-1]
         else:
             raise CrawlError(f"no round is open in {data}: start one with `crawlkit generate` or `crawlkit round`")
-        with job.crawl.driver_lock(round_):
+        with job.crawl.driver_lock(round_, region):
             counts = job.run(name, round_, force=force, **options)
             if name == "report":
                 job.crawl.close(round_)

@@ -132,7 +132,10 @@ class Round(Section):
 
 
 class Fetch(Section):
-    slots: int = _f(2, "Fetch tasks of a round; as many as can run at once.", ge=1, le=10_000)
+    slots: int = _f(2, "Fetch tasks of a round (with regions: of each); as many as can run at once.", ge=1, le=10_000)
+    regions: dict[str, tuple[str, ...]] = _f({}, "Region -> registered domains, *.suffix (*.de) or * that are fetched there, each region by a `crawlkit fetch --region` of its own; what no pattern covers goes to the first.")
+    regions_down: tuple[str, ...] = _f((), "Regions that cannot fetch: their domains go to the nearest other one.")
+    nearest: dict[str, tuple[str, ...]] = _f({}, "Region -> those that take its place, nearest first; then the others in their order.")
     in_flight: int = _f(200, "Requests in flight in one task, one a host.", ge=1, le=2000)
     timeout_s: float = _f(30.0, "Total deadline of one request.", gt=0)
     connect_timeout_s: float = _f(10.0, "Deadline to connect, TLS included.", gt=0)
@@ -180,6 +183,17 @@ class Fetch(Section):
                 if not re.fullmatch(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", name) or name.lower() in ("host", "content-length", "transfer-encoding", "connection"):
                     raise ValueError(f"{host}: {name!r:.40} is not a field that may be set")
         return v
+
+    @model_validator(mode="after")
+    def _known_regions(self) -> Fetch:
+        for name in self.regions:
+            if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name):
+                raise ValueError(f"fetch.regions: {name!r:.60}: use letters, digits, _ and -")
+        if unknown := {*self.regions_down, *self.nearest, *(r for rs in self.nearest.values() for r in rs)} - set(self.regions):
+            raise ValueError(f"fetch.regions_down, fetch.nearest: {min(unknown)!r:.60} is no region of fetch.regions")
+        if self.regions and set(self.regions) == set(self.regions_down):
+            raise ValueError("fetch.regions_down: every region is down; nothing could be fetched")
+        return self
 
     @model_validator(mode="after")
     def _proxied_by_native(self) -> Fetch:

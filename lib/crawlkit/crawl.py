@@ -228,8 +228,10 @@ class Crawl:
             if state["open"].pop(round_.id, None) is not None:
                 self._write(state, etag)
 
-    def driver_lock(self, round_: Round) -> FileLock | LeaseLock:
-        """Held while one process drives the round through its stages."""
+    def driver_lock(self, round_: Round, region: str | None = None) -> FileLock | LeaseLock:
+        """Held while one process drives the round through its stages, or fetches a region of it."""
+        if region is not None:
+            return self._lock(f"rounds/{round_.id}/driver-{region}.lock", f"region {region} of round {round_.id}")
         return self._lock(f"rounds/{round_.id}/driver.lock", f"round {round_.id}")
 
     def repair(self) -> None:

@@ -21,7 +21,7 @@ from crawlkit.adapters.delta_files import arrow_table
 from crawlkit.adapters.orders import read_orders
 from crawlkit.adapters.parts import part_keys, read_part
 from crawlkit.config import Config
-from crawlkit.control.rounds import heed, take_commands
+from crawlkit.control.rounds import alive, heed, take_commands
 from crawlkit.crawl import Crawl, CrawlError, Place, Round
 from crawlkit.rules.imports import FORMS
 from crawlkit.rules.urls import UrlPolicy
@@ -86,7 +86,8 @@ class Job:
     # -- running -------------------------------------------------------------------------------------------------
     def run(self, stage: str, round_: Round, force: bool = False, **options: Any) -> Counts:
         """One stage of a round. Raises StageError, CrawlError, LockHeld."""
-        done = self.crawl.mark(round_, stage)
+        name = f"{stage}-{options['region']}" if options.get("region") else stage
+        done = self.crawl.mark(round_, name)
         if done is not None and not force:
             return done | {"repeated": True}
         if round_.state != "open" and stage not in ("report", "rank"):
@@ -101,7 +102,7 @@ class Job:
         if "rows_in" in counts and counts["rows_in"] != counts["rows_out"] + rejected:
             raise StageError(f"{stage} of round {round_.id} does not add up: {counts['rows_in']} rows in, {counts['rows_out']} out, {rejected} rejected")
         counts |= {"stage": stage, "started": started, "ended": time.time(), "cpu_s": round(tree_cpu_s() - cpu, 2)}
-        self.crawl.set_mark(round_, stage, counts)
+        self.crawl.set_mark(round_, name, counts)
         self.say({"event": "stage_done", "round_id": round_.id, **counts})
         return counts
 
@@ -206,8 +207,8 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
             if not stats:
                 return {"planned": 0, "buckets": 0, "slots": 0}
             ips = {r.domain: r.ips for r in hostdb.where("size(last_ips) > 0").groupBy("domain").agg(F.array_distinct(F.flatten(F.collect_list("last_ips"))).alias("ips")).collect()}
-            slot_of, slots = g.assign_slots([{**r.asDict(), "ips": ips.get(r.domain)} for r in stats], cfg.fetch.slots, cfg.frontier.hot_share, cfg.frontier.hot_hosts)
-            slot_frame = job.spark.createDataFrame(list(slot_of.items()), "domain string, slot int")
+            slot_of, _ = g.assign_in_regions([{**r.asDict(), "ips": ips.get(r.domain)} for r in stats], cfg)
+            slot_frame = job.spark.createDataFrame([(domain, slot, region) for domain, (slot, region) in slot_of.items()], "domain string, slot int, region string")
             planned = g.with_robots_rows(due, job.read("robots"), hostdb, slot_frame).withColumn("round_id", F.lit(round_.id))
             job.tables.replace("fetchlist", planned, {"round_id": [round_.id]})
         finally:
@@ -219,12 +220,12 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
 def _planned_counts(round_: Round, planned: "DataFrame") -> Counts:
     from pyspark.sql import functions as F
 
-    r = planned.agg(F.count("*").alias("n"), F.count(F.when(F.col("kind") == "page", 1)).alias("pages"), F.max("slot").alias("slot"), F.countDistinct("host").alias("hosts"), F.count(F.when(F.col("kind") == "sitemap", 1)).alias("sitemaps"), F.count(F.when(F.col("kind") == "feed", 1)).alias("feeds")).first()
-    return {"planned": r.n, "pages": r.pages, "buckets": len(round_.buckets), "slots": (r.slot or 0) + 1, "hosts": r.hosts, "sitemaps": r.sitemaps, "feeds": r.feeds, "rows_in": r.n, "rows_out": r.n}
+    r = planned.agg(F.count("*").alias("n"), F.count(F.when(F.col("kind") == "page", 1)).alias("pages"), F.max("slot").alias("slot"), F.countDistinct("host").alias("hosts"), F.array_sort(F.collect_set(F.when(F.col("region") != "", F.col("region")))).alias("regions"), F.count(F.when(F.col("kind") == "sitemap", 1)).alias("sitemaps"), F.count(F.when(F.col("kind") == "feed", 1)).alias("feeds")).first()
+    return {"planned": r.n, "pages": r.pages, "buckets": len(round_.buckets), "slots": (r.slot or 0) + 1, "hosts": r.hosts, "sitemaps": r.sitemaps, "feeds": r.feeds, "regions": r.regions, "rows_in": r.n, "rows_out": r.n}
 
 
-def fetch(job: Job, round_: Round) -> Counts:
-    """The fetch list -> WARC files and parts; one task a slot, one action, no shuffle after it."""
+def fetch(job: Job, round_: Round, region: str | None = None) -> Counts:
+    """The fetch list (of a region) -> WARC files and parts; one task a slot, one action, no shuffle after it."""
     from functools import partial
 
     from crawlkit.adapters.slot import run_slot_in
@@ -234,6 +235,8 @@ def fetch(job: Job, round_: Round) -> Counts:
     if not slots:
         return {"planned": 0}
     planned = job.of_round("fetchlist", round_)
+    if region is not None:
+        planned = planned.where(f"region = {quote(region)}")
     runner = partial(run_slot_in, cfg=job.cfg, state_root=str(job.crawl.objects.root), warc_root=str(job.crawl.warc.root), seed=round_.seed)
     done = run_slots(planned, slots, runner)
     total: dict[str, float] = {}
@@ -242,6 +245,23 @@ def fetch(job: Job, round_: Round) -> Counts:
             if name != "slot":
                 total[name] = total.get(name, 0) + value
     return {k: int(v) if v == int(v) else v for k, v in total.items()} | {"slots": len(done)}
+
+
+def _settle_regions(job: Job, round_: Round) -> None:
+    """One mark of fetch for those of the regions; what a region has not fetched is given back. Raises CrawlError while one is at it."""
+    marks = {r: job.crawl.mark(round_, f"fetch-{r}") for r in (job.crawl.mark(round_, "generate") or {}).get("regions", ())}
+    done = {r: m for r, m in marks.items() if m is not None}
+    if not done or job.crawl.mark(round_, "fetch") is not None:
+        return
+    missing = sorted(set(marks) - set(done))
+    if missing and alive(job.crawl, round_):
+        raise CrawlError(f"region {', '.join(missing)} of round {round_.id} is still fetching, or died a moment ago: wait for its end or {job.cfg.lease.ttl_s + job.cfg.lease.margin_s:.0f} s")
+    total: Counts = {"stage": "fetch", "started": min(m["started"] for m in done.values()), "ended": max(m["ended"] for m in done.values()), "regions": sorted(done), "regions_missing": missing}
+    for m in done.values():
+        for name, value in m.items():
+            if isinstance(value, int | float) and name not in ("started", "ended"):
+                total[name] = total.get(name, 0) + value
+    job.crawl.set_mark(round_, "fetch", total)
 
 
 def _parts(job: Job, round_: Round) -> "DataFrame":
@@ -261,6 +281,7 @@ def commit(job: Job, round_: Round) -> Counts:
     """Parts -> captures and robots; exactly one outcome for each planned row."""
     from crawlkit.stages.commit import captures_of, robots_of
 
+    _settle_regions(job, round_)
     planned = job.of_round("fetchlist", round_).select("url_key", "url", "kind", "host", "slot")
     parts = _parts(job, round_).persist()
     where = {"round_id": [round_.id]}

@@ -29,7 +29,7 @@ def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[s
     for r in [r for r in known[:-NEWEST] if r.state == "open"] + known[-NEWEST:]:
         progress = [json.loads(crawl.objects.get(k)[0]) for k in crawl.objects.list(f"progress/{r.id}/")] if r.state == "open" else []
         rounds.append({"round_id": r.id, "state": r.state, "done": [s for s in STAGES if crawl.mark(r, s) is not None], "buckets": len(r.buckets),
-                       "planned": (crawl.mark(r, "generate") or {}).get("planned"),
+                       **{k: (crawl.mark(r, "generate") or {}).get(k) for k in ("planned", "regions")},
                        "fetching": {k: sum(int(p.get(k, 0)) for p in progress) for k in ("queued", "in_flight", "done", "failed", "bytes")} if progress else None})
     states: dict[str, int] = {}
     table = plain_tables(crawl).arrow("crawldb", ["state", "next_fetch"])

@@ -122,6 +122,7 @@ host string | host name
 domain string | registered domain
 host_bucket int | bucket of the domain
 class string | news, generic or dormant
+region string | region that fetches its domain (fetch.regions); empty: there are none
 delay_ms bigint | delay in force after the last answer
 robots_delay_ms bigint | Crawl-delay of robots.txt
 next_allowed_at timestamp | no request before this
@@ -175,6 +176,7 @@ _table("fetchlist", "crawl_generate: what a round plans to fetch; each row carri
 updated_no int | number of the round that wrote the state
 round_id string | round
 slot int | fetch task
+region string | region that fetches it; empty: there are none
 rank bigint | order inside the slot
 kind string | page, robots, sitemap, feed, render or probe
 origin string | scheme://host[:port]

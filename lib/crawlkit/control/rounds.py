@@ -81,7 +81,7 @@ def finish_abandoned(crawl: Crawl, round_: Round, wait: bool = False, driving: b
         except LockHeld:
             return "abandoning"
     give_up = time.monotonic() + 2 * crawl.cfg.lease.ttl_s + crawl.cfg.lease.margin_s
-    while _alive(crawl, round_):
+    while alive(crawl, round_):
         if not wait:
             return "abandoning"
         if time.monotonic() > give_up:
@@ -93,7 +93,7 @@ def finish_abandoned(crawl: Crawl, round_: Round, wait: bool = False, driving: b
     return round_.state
 
 
-def _alive(crawl: Crawl, round_: Round) -> bool:
+def alive(crawl: Crawl, round_: Round) -> bool:
     """Whether a slot's lease may still be in force."""
     for key in crawl.objects.list(f"leases/{round_.id}/"):
         try:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from crawlkit.config import Config
 from crawlkit.rules.priority import points_sql
+from crawlkit.rules.regions import region_of, serving
 
 ORIGIN = r"^(https?://[^/?#]+)"
 
@@ -83,6 +84,27 @@ def assign_slots(domains: Iterable[Mapping[str, Any]], slots: int, hot_share: fl
     spread by their polite time, longest first.
     """
     rows = {d["domain"]: d for d in domains}
+    total = sum(r["n"] for r in rows.values())
+    hot_names = set(hot)
+    groups = address_groups(rows)
+    out: dict[str, int] = {}
+    load = [0.0] * slots
+    extra = slots
+    for g in groups:
+        n = sum(rows[d]["n"] for d in g)
+        if len(groups) > 1 and (hot_names & set(g) or (n > hot_share * total and n >= 1000)):
+            slot, extra = extra, extra + 1
+        else:
+            slot = min(range(slots), key=lambda s: (load[s], s))
+            load[slot] += sum(rows[d]["n"] for d in g)
+        out |= dict.fromkeys(g, slot)
+    used = sorted(set(out.values()))
+    dense = {s: i for i, s in enumerate(used)}
+    return {d: dense[s] for d, s in out.items()}, len(used)
+
+
+def address_groups(rows: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    """Domains that share addresses, together; the group with the longest polite time first."""
     parent = {d: d for d in rows}
 
     def root(d: str) -> str:
@@ -98,29 +120,28 @@ def assign_slots(domains: Iterable[Mapping[str, Any]], slots: int, hot_share: fl
     groups: dict[str, list[str]] = defaultdict(list)
     for d in sorted(rows):
         groups[root(d)].append(d)
-    total = sum(r["n"] for r in rows.values())
-    hot_names = set(hot)
-    ordered = sorted(groups.values(), key=lambda g: (-max(rows[d]["cost_s"] for d in g), g[0]))
-    out: dict[str, int] = {}
-    load = [0.0] * slots
-    extra = slots
-    for g in ordered:
-        n = sum(rows[d]["n"] for d in g)
-        if len(groups) > 1 and (hot_names & set(g) or (n > hot_share * total and n >= 1000)):
-            slot, extra = extra, extra + 1
-        else:
-            slot = min(range(slots), key=lambda s: (load[s], s))
-            load[slot] += sum(rows[d]["n"] for d in g)
-        out |= dict.fromkeys(g, slot)
-    used = sorted(set(out.values()))
-    dense = {s: i for i, s in enumerate(used)}
-    return {d: dense[s] for d, s in out.items()}, len(used)
+    return sorted(groups.values(), key=lambda g: (-max(rows[d]["cost_s"] for d in g), g[0]))
+
+
+def assign_in_regions(domains: Iterable[Mapping[str, Any]], cfg: Config) -> tuple[dict[str, tuple[int, str]], list[str]]:
+    """(slot, region) of each domain, and the region of each slot. Domains that share an address have one region: that of the longest polite time."""
+    rows = {d["domain"]: d for d in domains}
+    region: dict[str, str] = {}
+    for g in address_groups(rows):
+        region |= dict.fromkeys(g, serving(region_of(max(g, key=lambda d: (rows[d]["cost_s"], d)), cfg.fetch), cfg.fetch))
+    out: dict[str, tuple[int, str]] = {}
+    regions: list[str] = []
+    for name in sorted(set(region.values())):
+        slot_of, n = assign_slots([r for d, r in rows.items() if region[d] == name], cfg.fetch.slots, cfg.frontier.hot_share, cfg.frontier.hot_hosts)
+        out |= {d: (len(regions) + slot, name) for d, slot in slot_of.items()}
+        regions += [name] * n
+    return out, regions
 
 
 def with_robots_rows(pages: DataFrame, robots: DataFrame, hostdb: DataFrame, slots: DataFrame) -> DataFrame:
-    """The fetch list: pages with their slot, one robots row for each origin with the stored copy and the host's state, ranked."""
+    """The fetch list: pages with their slot and region (slots: domain, slot, region), one robots row for each origin with the stored copy and the host's state, ranked."""
     pages = pages.join(F.broadcast(slots), "domain").withColumns({"kind": F.coalesce("fetch_kind", F.lit("page")), "origin": F.regexp_extract("url", ORIGIN, 1)})
-    origins = pages.groupBy("origin", "host", "domain", "host_bucket", "slot").agg(F.max("score").alias("score"))
+    origins = pages.groupBy("origin", "host", "domain", "host_bucket", "slot", "region").agg(F.max("score").alias("score"))
     newest = Window.partitionBy("origin").orderBy(F.desc("fetched_at"))
     copies = (robots.join(F.broadcast(origins.select("origin")), "origin", "left_semi").withColumn("n", F.row_number().over(newest)).where("n = 1")
               .select("origin", F.col("status").alias("robots_status"), F.col("body").alias("robots_body"), F.col("fetched_at").alias("robots_fetched_at"), F.col("expires").alias("robots_expires")))

@@ -13,6 +13,7 @@ from crawlkit.config import Config
 from crawlkit.outcomes import Outcome
 from crawlkit.rules import breaker, politeness
 from crawlkit.rules.lifecycle import next_row
+from crawlkit.rules.regions import region_of
 from crawlkit.rules.schedule import host_class
 from crawlkit.tables import ARROW, TABLES
 
@@ -95,7 +96,7 @@ def _host_row(r: dict[str, Any], round_no: int, now: float, clock_now: float, cf
     # N2: the round's counts are added once, whether this is its first run or a repeat
     again = r["updated_no"] is not None and r["updated_no"] >= round_no
     row |= {
-        "class": host_class(r["host"], cfg.schedule), "delay_ms": round(politeness.effective_delay_s(state, cfg.politeness, clock_now).seconds * 1000),
+        "class": host_class(r["host"], cfg.schedule), "region": region_of(r["domain"], cfg.fetch), "delay_ms": round(politeness.effective_delay_s(state, cfg.politeness, clock_now).seconds * 1000),
         "robots_delay_ms": None if state.robots_delay_s is None else round(min(state.robots_delay_s, 1e9) * 1000),
         "next_allowed_at": permit.at if 0 < permit.at < 4e9 else None, "last_request_at": state.last_request_end,
         "retry_after_until": state.retry_after_until or None, "breaker": "open" if state.health.down else "closed", "slow_until": state.health.slow_until or None,
