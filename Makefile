@@ -26,10 +26,10 @@ DATA ?= crawl-data
 crawl: setup
 	$(BIN)/crawlkit crawl --sample data/samples/site --rounds 3 --data $(DATA)
 
-test: setup
+test: setup-s3
 	$(BIN)/python -m pytest -m "not slow or ci"
 
-test-slow: setup
+test-slow: setup-s3
 	$(BIN)/python -m pytest -m "slow and not ci"
 
 # Benchmarks beside other libraries (bench/results); NAME=rules for one of them.

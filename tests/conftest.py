@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from crawlkit.config import SparkConfig
 from tests.known_crawl import known_crawl  # noqa: F401  (a fixture)
+from tests.s3_server import KEYS
 
 
 # Folders and files whose tests start servers or processes, or wait for them: not part of the quick run, but of every `make test`.
@@ -30,6 +32,8 @@ def pytest_collection_modifyitems(items):
 def spark(tmp_path_factory):
     from crawlkit.jars import s3_jar_folder
     from crawlkit.spark import build_session
+
+    os.environ |= KEYS  # the JVM and its workers know the S3 servers of later tests from their start
 
     session = build_session(SparkConfig(), "crawlkit tests", tmp_path_factory.mktemp("spark"), quick=True, s3=s3_jar_folder().is_dir())
     yield session

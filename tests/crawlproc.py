@@ -83,26 +83,31 @@ def run(*args: object, env: dict[str, str] | None = None, timeout: float = 300.0
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def crawl_args(web: FakeWeb, data: Path, config: Path, rounds: int = 8) -> list[object]:
+def crawl_args(web: FakeWeb, data: Path | str, config: Path, rounds: int = 8) -> list[object]:
     """Crawl the web at a fixed time until nothing is due (three rounds and an empty one)."""
     return ["crawl", *web.seeds, "--data", data, "--config", config, "--rounds", rounds, "--now", f"{EPOCH:.0f}", "--json"]
 
 
-def rows(data: Path, table: str, columns: list[str] | None = None, version: int | None = None) -> Counter[str]:
+def table_place(data: Path | str, table: str) -> str:
+    """A table of a crawl as delta-rs names it; in S3 it finds the server and the keys in the environment."""
+    return f"{data}/tables/{table}".replace("s3a://", "s3://", 1)
+
+
+def rows(data: Path | str, table: str, columns: list[str] | None = None, version: int | None = None) -> Counter[str]:
     """The table's rows (of a version) as a multiset of JSON texts, read without a JVM."""
-    folder = data / "tables" / table
-    if not list((folder / "_delta_log").glob("*.json")):
+    place = table_place(data, table)
+    if not DeltaTable.is_deltatable(place):
         return Counter()
-    got = DeltaTable(str(folder), version=version).to_pyarrow_dataset().to_table(columns=columns).to_pylist()
+    got = DeltaTable(place, version=version).to_pyarrow_dataset().to_table(columns=columns).to_pylist()
     return Counter(json.dumps(r, sort_keys=True, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)) for r in got)
 
 
-def everything(data: Path) -> dict[str, Counter[str]]:
+def everything(data: Path | str) -> dict[str, Counter[str]]:
     """All tables, all columns."""
     return {name: rows(data, name) for name in TABLES}
 
 
-def facts(data: Path, versions: Mapping[str, int | None] = dict.fromkeys(FIXED)) -> dict[str, Counter[str]]:
+def facts(data: Path | str, versions: Mapping[str, int | None] = dict.fromkeys(FIXED)) -> dict[str, Counter[str]]:
     """The fixed columns of tables in these versions, without records beside the outcomes (a killed attempt may leave one more)."""
     found = {name: rows(data, name, FIXED[name].split(), version) for name, version in versions.items()}
     if "captures" in found:

@@ -5,14 +5,19 @@ It also checks and sets conditional puts of one key one after the other (moto do
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import random
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import urlsplit
 
 ALWAYS = ("500", "503", "reset", "timeout", "lost")
@@ -119,3 +124,22 @@ class FaultProxy:
         request.close_connection = True
         request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         request.connection.close()
+
+
+@contextlib.contextmanager
+def apart(endpoint: str) -> Iterator[str]:
+    """The address of a proxy without faults in a process of its own: delta-rs keeps a process's other threads waiting in some calls."""
+    root = Path(__file__).resolve().parents[1]
+    process = subprocess.Popen([sys.executable, "-m", "tests.fault_proxy", endpoint], stdout=subprocess.PIPE, text=True, cwd=root)
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+if __name__ == "__main__":
+    with FaultProxy(sys.argv[1], share=0.0) as own:
+        print(own.url, flush=True)
+        threading.Event().wait()

@@ -28,14 +28,18 @@ def crawl_web(spark, folder, web, server, nows, sets=(), seed_rounds=1):
     return job
 
 
-@pytest.fixture(scope="session")
-def known_crawl(spark, tmp_path_factory):
-    """The web, the job, the server's log, the right answer."""
+def known(spark, folder, place, sets=()):
+    """The web, the job, the server's log, the right answer. `folder` takes the log, `place` (a folder or in S3) the crawl."""
     web = build(SEED, SCALE)
-    folder = tmp_path_factory.mktemp("known")
     nows = (*every(600, 4), EPOCH + 1.1 * DAY_S, EPOCH + 4.2 * DAY_S)
     with Process(folder, seed=SEED, scale=SCALE) as server:
-        job = crawl_web(spark, folder / "crawl", web, server, nows)
+        job = crawl_web(spark, place, web, server, nows, sets)
         time.sleep(0.2)
         log = load_log(server.log)
     return web, job, log, expected(web, Policy(nows=nows))
+
+
+@pytest.fixture(scope="session")
+def known_crawl(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("known")
+    return known(spark, folder, folder / "crawl")

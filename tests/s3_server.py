@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,6 +64,13 @@ def _serving(command: list[str], says: str) -> Iterator[str]:
         server.wait(10)
         for name, value in old.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+def new_bucket(endpoint: str) -> str:
+    """A bucket of its own: a JVM keeps one way to each bucket, and each test server has one named `crawl`."""
+    name = f"crawl-{uuid.uuid4().hex[:8]}"
+    boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=name)
+    return name
 
 
 def settings(endpoint: str, **more: float) -> S3:

@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from crawlkit.config import Config, load_config
 from crawlkit.crawl import Crawl
 from crawlkit.job import ROUND, Job
-from tests.crawlproc import FIXED, ROOT, Done, command, differences, environment, everything, facts, run, settings, steady_web
+from tests.crawlproc import FIXED, ROOT, Done, command, differences, environment, everything, facts, run, settings, steady_web, table_place
 from tests.fakeweb import EPOCH, Delays, Server, counts, judge, load_log
 
 pytestmark = pytest.mark.spark
@@ -95,7 +95,8 @@ class World:
 
     def stage(self) -> str:
         """The stage that is to be done or under way."""
-        return next((s for s in ROUND if not Path(self.data, "state/rounds", ROUND_ID, f"{s}.json").exists()), "close")
+        crawl = Crawl(self.data, load_config(self.config))
+        return next((s for s in ROUND if crawl.mark(crawl.round(ROUND_ID), s) is None), "close")
 
     def is_polite(self, cfg: Config) -> None:
         found = judge(self.log(), WEB, Delays(host_s=cfg.politeness.delay_s, domain_s=cfg.politeness.domain_delay_s))
@@ -152,10 +153,10 @@ def most_asked(log: list) -> int:
     return max(n for url, n in counts(log).items() if not url.endswith("/robots.txt"))
 
 
-def versions(data: Path, table: str) -> list:
+def versions(data: Path | str, table: str) -> list:
     """The fixed columns of all versions of a table."""
-    path = data / "tables" / table
-    return [facts(data, {table: n})[table] for n in range(DeltaTable(str(path)).version() + 1)] if (path / "_delta_log" / f"{0:020}.json").exists() else []
+    place = table_place(data, table)
+    return [facts(data, {table: n})[table] for n in range(DeltaTable(place).version() + 1)] if DeltaTable.is_deltatable(place) else []
 
 
 def ended(process: subprocess.Popen[str], timeout: float = 300.0) -> Done:

@@ -137,7 +137,7 @@ def remove_orphans(job: "Job", clock_now: float) -> int:
         if key.endswith(".warc.gz") and key not in named and job.crawl.warc.modified(key) < before and not _log_alone(job, key):
             job.crawl.warc.delete(key)
             removed += 1
-    return removed + sum(store.abort_unfinished(before) for store in (job.crawl.warc, job.crawl.objects))
+    return removed + sum(store.abort_unfinished(before) for store in (job.crawl.warc, job.crawl.objects, job.tables))
 
 
 def _log_alone(job: "Job", key: str) -> bool:

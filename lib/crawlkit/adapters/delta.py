@@ -253,6 +253,10 @@ class Tables:
                     raise self._unreachable(name, e) from None
             time.sleep(_PAUSE_S)
 
+    def abort_unfinished(self, begun_before: float) -> int:
+        """Remove uploads of data files that began before a time (Unix s) and were never finished; how many."""
+        return self._store.abort_unfinished(begun_before) if self._store is not None else 0
+
     def _check_columns(self, name: str, have: Sequence[str]) -> None:
         if lacks := [c for c in TABLES[name].column_names if c not in have]:
             raise TableError(f"it has no column {', '.join(lacks)}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import mimetypes
 import os
 import random
 import time
@@ -93,7 +94,8 @@ class S3Objects:
         return self._upload(key, path)
 
     def put(self, key: str, data: bytes) -> None:
-        self._ask("put", key, lambda c: c.put_object(**self._at(key), Body=data))
+        kind = mimetypes.guess_type(key)[0] or "application/octet-stream"  # the report is read by browsers
+        self._ask("put", key, lambda c: c.put_object(**self._at(key), Body=data, ContentType=kind))
 
     def get(self, key: str) -> tuple[bytes, str]:
         def read(client: Any) -> tuple[bytes, str]:
