@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt  # noqa: E402  (the backend must be chosen first
 INK, GRID, COLORS = "#1d2b36", "#dde5ea", ("#2b7a9b", "#d1495b", "#edae49", "#66a182")
 plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "crawlkit", "font.family": "sans-serif", "font.size": 10, "axes.edgecolor": GRID, "axes.labelcolor": INK, "text.color": INK,
                      "xtick.color": INK, "ytick.color": INK, "axes.grid": True, "axes.axisbelow": True, "grid.color": GRID, "axes.spines.top": False, "axes.spines.right": False})
-MAX_LABEL = 44
+MAX_LABEL = 36
 
 
 def css() -> str:
@@ -22,7 +22,7 @@ def css() -> str:
     return ("body{margin:0;font:15px/1.45 system-ui,sans-serif;color:#1d2b36;background:#f4f7f9}header{background:#1d2b36;color:#fff;padding:1.2rem 1.5rem}header h1{margin:0;font-size:1.4rem}header p{margin:.3rem 0 0}"
             "main{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem;padding:1rem;max-width:1300px;margin:auto}section{background:#fff;border:1px solid #dde5ea;border-radius:8px;padding:1rem;min-width:0}"
             "h2{font-size:1.05rem;margin:0 0 .6rem}.tiles{grid-column:1/-1;display:grid;grid-template-columns:repeat(auto-fit,minmax(120px,1fr));gap:.6rem}.tiles b{display:block;font-size:1.5rem}.tiles span{color:#5b6b76}"
-            "svg{width:100%;height:auto}table{border-collapse:collapse;width:100%}td,th{text-align:right;padding:.2rem .5rem;border-bottom:1px solid #dde5ea}td:first-child,th:first-child{text-align:left}"
+            "svg{width:100%;max-width:520px;height:auto}.scroll{overflow-x:auto}.wide{grid-column:1/-1}table{border-collapse:collapse;width:100%}td,th{text-align:right;padding:.2rem .5rem;border-bottom:1px solid #dde5ea;white-space:nowrap}td:first-child,th:first-child,.text{text-align:left}"
             "details{margin-top:.5rem;color:#5b6b76}pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px}.none{color:#5b6b76}")
 
 
@@ -41,7 +41,7 @@ def _svg(fig: Any) -> str:
 
 def bars(rows: list[dict[str, Any]], title: str) -> str:
     """Horizontal bars of rows {label, value}, the first on top."""
-    fig, ax = plt.subplots(figsize=(5.6, 0.5 + 0.3 * len(rows)))
+    fig, ax = plt.subplots(figsize=(4.6, 0.5 + 0.3 * len(rows)))
     labels, values = [_label(r["label"]) for r in rows], [float(r["value"] or 0) for r in rows]
     drawn = ax.barh(range(len(rows)), values, color=COLORS[0])
     ax.set_yticks(range(len(rows)), labels)
@@ -56,13 +56,14 @@ def columns(rows: list[dict[str, Any]], title: str) -> str:
     """Stacked columns: `label` on the x axis, one colour for each other column."""
     names = [k for k in rows[0] if k != "label"]
     rows = sorted(rows, key=lambda r: str(r["label"])) if title.endswith("round") else rows
-    fig, ax = plt.subplots(figsize=(5.6, 2.8))
+    fig, ax = plt.subplots(figsize=(4.6, 2.8))
     base = [0.0] * len(rows)
     for name, color in zip(names, COLORS, strict=False):
         values = [float(r[name] or 0) for r in rows]
         ax.bar(range(len(rows)), values, bottom=base, color=color, label=name)
         base = [a + b for a, b in zip(base, values, strict=True)]
-    ax.set_xticks(range(len(rows)), [_label(r["label"]) for r in rows], rotation=0 if len(rows) < 9 else 60)
+    labels = [_label(r["label"]) for r in rows]
+    ax.set_xticks(range(len(rows)), labels, rotation=0 if sum(map(len, labels)) < 45 else 60)
     ax.grid(axis="x", visible=False)
     if len(names) > 1:
         ax.legend(frameon=False, fontsize=9)
@@ -72,9 +73,10 @@ def columns(rows: list[dict[str, Any]], title: str) -> str:
 def lines(rows: list[dict[str, Any]], title: str) -> str:
     """One line: x in Unix s, shown as seconds since the first."""
     start = min(r["x"] for r in rows)
-    fig, ax = plt.subplots(figsize=(5.6, 2.8))
+    fig, ax = plt.subplots(figsize=(4.6, 2.8))
     ax.plot([r["x"] - start for r in rows], [r["value"] for r in rows], color=COLORS[0], marker="o" if len(rows) < 40 else None, markersize=3)
     ax.fill_between([r["x"] - start for r in rows], [r["value"] for r in rows], color=COLORS[0], alpha=0.15)
     ax.set_xlabel("s since the round's first request")
     ax.set_ylim(bottom=0)
+    ax.set_xlim(0, max(10, *(r["x"] - start for r in rows)))
     return _svg(fig)

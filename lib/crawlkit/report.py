@@ -129,18 +129,31 @@ def render(twin: dict[str, Any], queries: dict[str, tuple[str, str, str]]) -> st
     out = [f"<!DOCTYPE html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width,initial-scale=1'><title>Crawl report: {html.escape(twin['crawl'])}</title><style>{css()}</style>",
            f"<header><h1>Crawl report</h1><p>Crawl <b>{html.escape(twin['crawl'])}</b>, after round <b>{html.escape(twin['round_id'])}</b> at {twin['nominal_time']}</p></header><main>"]
     totals = twin["totals"][0] if twin["totals"] else {}
-    out.append("<section class=tiles>" + "".join(f"<div><b>{_number(v)}</b><span>{html.escape(k)}</span></div>" for k, v in totals.items()) + "</section>")
+    out.append("<section class=tiles>" + "".join(f"<div title='{html.escape(str(v))}'><b>{_bytes(v) if k.startswith('bytes') else _number(v)}</b><span>{html.escape(k)}</span></div>" for k, v in totals.items()) + "</section>")
     for name, (title, plot, sql) in queries.items():
         if plot == "totals":
             continue
         rows = twin[name]
         picture = "<p class=none>none</p>" if not rows else {"bars": bars, "columns": columns, "lines": lines}[plot](rows, title)
-        out.append(f"<section><h2>{html.escape(title)}</h2>{picture}<details><summary>SQL</summary><pre>{html.escape(sql)}</pre></details></section>")
+        out.append(f"<section><h2>{html.escape(title)}</h2><div class=scroll>{picture}</div><details><summary>SQL</summary><pre>{html.escape(sql)}</pre></details></section>")
     stage_rows = "".join(f"<tr><td>{s['stage']}<td>{s['wall_s']:.1f}<td>{s['cpu_s']:.1f}<td>{'' if s['rows_in'] is None else s['rows_in']}<td>{'' if s['rows_out'] is None else s['rows_out']}<td>{s['rejected']}" for s in twin["stages"])
-    alerts = "".join(f"<tr><td>{a['name']}<td>{a['severity']}<td>{a['state']}<td>{_short(a['value'])}<td>{a['fires']} {_short(a['threshold'])}<td>{html.escape(a['summary'])}" for a in twin["alerts"])
-    out.append(f"<section><h2>Alerts</h2><table><tr><th>rule<th>severity<th>state<th>value<th>fires<th>means</tr>{alerts}</table></section>")
-    out.append(f"<section><h2>Stages of this round</h2><table><tr><th>stage<th>wall s<th>CPU s<th>rows in<th>out<th>rejected</tr>{stage_rows}</table></section></main></html>")
+    known = [a for a in twin["alerts"] if a["state"] != "no_data"]
+    out.append(f"<section class=wide><h2>Alerts</h2>{_alerts(sorted(known, key=lambda a: a['state'] != 'firing'))}"
+               f"<details><summary>{len(twin['alerts']) - len(known)} rules without a value in this round</summary>{_alerts([a for a in twin['alerts'] if a not in known])}</details></section>")
+    out.append(f"<section class=wide><h2>Stages of this round</h2><div class=scroll><table><tr><th>stage<th>wall s<th>CPU s<th>rows in<th>out<th>rejected</tr>{stage_rows}</table></div></section></main></html>")
     return "\n".join(out)
+
+
+def _alerts(alerts: list[dict[str, Any]]) -> str:
+    rows = "".join(f"<tr><td>{a['name']}<td class=text>{a['state']}<td class=text>{a['severity']}<td>{_short(a['value'])}<td class=text>{a['fires']} {_short(a['threshold'])}<td class=text>{html.escape(a['summary'])}" for a in alerts)
+    return f"<div class=scroll><table><tr><th>rule<th class=text>state<th class=text>severity<th>value<th class=text>fires<th class=text>means</tr>{rows}</table></div>" if alerts else "<p class=none>none</p>"
+
+
+def _bytes(v: int) -> str:
+    size, units = float(v), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{size:.{0 if units[0] == 'B' else 1}f}\u202f{units[0]}"
 
 
 def _number(v: Any) -> str:
