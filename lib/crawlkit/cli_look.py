@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -11,7 +12,7 @@ import typer
 
 from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, RoundId, Sets, app, emit, guarded
 from crawlkit.config import ConfigError, load_config
-from crawlkit.crawl import Place
+from crawlkit.crawl import Crawl, Place
 
 
 def _rows(value: list[dict[str, Any]]) -> str:
@@ -24,26 +25,56 @@ def _rows(value: list[dict[str, Any]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in [names, ["-" * w for w in width], *cells])
 
 
-def _sql(data: Place, config: Path | None, sets: list[str] | None, query: str, as_json: bool, limit: int = 1000) -> None:
+class Engine(StrEnum):
+    """Who answers a query."""
+
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+
+
+def _sql(data: Place, config: Path | None, sets: list[str] | None, query: str, as_json: bool, limit: int = 1000, engine: Engine = Engine.DUCKDB) -> None:
+    rows = (_by_spark if engine == Engine.SPARK else _by_duckdb)(data, config, tuple(sets or ()), query, as_json, limit)
+    emit({"rows": rows}, as_json, lambda v: _rows(v["rows"]))
+
+
+def _no_crawl(data: Place) -> ConfigError:
+    return ConfigError(f"--data {data}: no crawl there (no tables/crawldb_log); run `crawlkit crawl` first")
+
+
+def _by_duckdb(data: Place, config: Path | None, sets: tuple[str, ...], query: str, as_json: bool, limit: int) -> list[dict[str, Any]]:
+    from crawlkit.adapters.duck import QueryError, ask
+    from crawlkit.control.commands import plain_tables
+    from crawlkit.views import VIEWS
+
+    tables = plain_tables(Crawl(data, load_config(config, sets)))
+    if not tables.exists("crawldb_log"):
+        raise _no_crawl(data)
+    try:
+        return ask(tables, VIEWS, query, limit)
+    except QueryError as e:
+        raise ConfigError(f"SQL: {e}") from None
+
+
+def _by_spark(data: Place, config: Path | None, sets: tuple[str, ...], query: str, as_json: bool, limit: int) -> list[dict[str, Any]]:
     from crawlkit.command import opened
     from crawlkit.views import register_views
 
-    with opened(data, config, tuple(sets or ()), as_json) as job:
+    with opened(data, config, sets, as_json) as job:
         if not job.tables.exists("crawldb_log"):
-            raise ConfigError(f"--data {data}: no crawl there (no tables/crawldb_log); run `crawlkit crawl` first")
+            raise _no_crawl(data)
         register_views(job)
         try:
-            rows = [r.asDict() for r in job.spark.sql(query).limit(limit).collect()]
+            return [r.asDict() for r in job.spark.sql(query).limit(limit).collect()]
         except Exception as e:
             raise ConfigError(f"SQL: {str(e).splitlines()[0]:.400}") from None
-        emit({"rows": rows}, as_json, lambda v: _rows(v["rows"]))
 
 
 @app.command()
 def sql(query: Annotated[str, typer.Argument(help="A SELECT over the tables and views (docs/queries.md).")], data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False,
-        limit: Annotated[int, typer.Option(help="Rows at most.")] = 1000) -> None:
-    """Ask the tables: crawlkit sql "SELECT state, count(*) FROM frontier GROUP BY 1"."""
-    guarded(lambda: _sql(data, config, set_, query, as_json, limit))
+        limit: Annotated[int, typer.Option(help="Rows at most.", min=1)] = 1000,
+        engine: Annotated[Engine, typer.Option(help="duckdb answers in a second and starts no JVM; there `frontier` is crawldb, and cc_index is missing.")] = Engine.SPARK) -> None:
+    """Ask the tables: crawlkit sql "SELECT state, count(*) FROM frontier GROUP BY 1" --engine duckdb."""
+    guarded(lambda: _sql(data, config, set_, query, as_json, limit, engine))
 
 
 @app.command()

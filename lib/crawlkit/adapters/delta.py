@@ -112,15 +112,23 @@ class Tables:
 
     def arrow(self, name: str, columns: Sequence[str], part: Part | None = None) -> pa.Table:
         """The same rows as Arrow."""
-        if not self.exists(name):
-            return arrow_table(TABLES[name], []).select(list(columns))
         try:
-            dataset = self._log(name).to_pyarrow_dataset()
-            self._check_columns(name, dataset.schema.names)
+            dataset = self.dataset(name)
             wanted = [pyarrow.dataset.field(c).isin(list(values)) for c, values in (part or {}).items()]
             return dataset.to_table(columns=list(columns), filter=functools.reduce(operator.and_, wanted) if wanted else None)
         except Exception as e:
             raise self._unreadable(name, e) from None
+
+    def dataset(self, name: str) -> "pyarrow.dataset.Dataset":
+        """The table's current files, read as they are asked for; without rows where there is no table. Raises TableError."""
+        if not self.exists(name):
+            return pyarrow.dataset.dataset(arrow_table(TABLES[name], []))
+        try:
+            dataset = self._log(name).to_pyarrow_dataset()
+            self._check_columns(name, dataset.schema.names)
+        except Exception as e:
+            raise self._unreadable(name, e) from None
+        return dataset
 
     def count(self, name: str, part: Part | None = None) -> int:
         """Rows of some partitions (None: of the table), from the log alone."""

@@ -1,0 +1,61 @@
+"""Commands, configuration keys and links of the documentation exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from crawlkit import cli_export, cli_look, cli_plan, cli_steer, cli_upkeep  # noqa: F401  (they register their commands)
+from crawlkit.cli import app
+from crawlkit.config import Config
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMAND = re.compile(r"(?:^ {4}(?:[\w./]*/)?|`)(crawlkit [^`\n#<]+)", re.MULTILINE)
+
+
+def commands(page: Path) -> list[str]:
+    """Command lines of a page, without comments; lines that go on (a final backslash) joined."""
+    return [c.strip() for c in COMMAND.findall(re.sub(r"\\\n\s*", "", page.read_text("utf-8")))]
+
+
+def given() -> list[str]:
+    found = {c for page in PAGES for c in commands(page)}
+    return sorted({part.strip() for c in found for part in c.split(" && ")})
+
+
+def test_there_are_many():
+    assert len(given()) > 60
+
+
+@pytest.mark.parametrize("line", given())
+def test_a_command_line_is_one_that_crawlkit_takes(line):
+    words = shlex.split(line.replace("...", "").split(" > ")[0].split(" | ")[0])[1:]
+    command = typer.main.get_command(app)
+    context = command.make_context("crawlkit", [], resilient_parsing=True)
+    while words and hasattr(command, "commands"):
+        if words[0].startswith("-"):
+            break
+        assert words[0] in command.commands, f"no verb {words[0]}"
+        command = command.commands[words[0]]
+        context, words = command.make_context(words[0], [], resilient_parsing=True, parent=context), words[1:]
+    options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
+    assert {w.split("=")[0] for w in words if w.startswith("--")} <= options | {"--help", "--version"}, sorted(options)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        assert "://" in target or (page.parent / target).exists(), target
+
+
+def test_configuration_keys_of_the_guides_exist():
+    sections = set(Config.model_fields)
+    for name in ("coming-from.md", "platforms.md", "concepts.md", "alerts.md"):
+        for section, key in re.findall(r"`([a-z0-9]+)\.([a-z_]+)`", (ROOT / "docs" / name).read_text("utf-8")):
+            if section in sections:
+                assert key in Config.model_fields[section].annotation.model_fields, f"{name}: {section}.{key}"

@@ -1,0 +1,84 @@
+"""Every query of docs/queries.md in Spark and in DuckDB, over a whole crawl whose right answer is known."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from crawlkit.adapters.duck import QueryError, ask
+from crawlkit.views import VIEWS, register_views
+
+pytestmark = pytest.mark.spark
+TEXT = (Path(__file__).parents[1] / "docs" / "queries.md").read_text("utf-8")
+QUERIES = dict(zip(re.findall(r"^## (\d+)", TEXT, re.MULTILINE), re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL), strict=True))
+NOW_MATTERS = {"7", "26"}  # they count what is due at this moment
+
+
+def plain(value):
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return sorted(value) if isinstance(value, list) else round(value, 9) if isinstance(value, float) else value
+
+
+@pytest.fixture(scope="module")
+def asked(known_crawl):
+    """ask(number) -> rows by Spark and by DuckDB; and the right answer."""
+    web, job, log, answer = known_crawl
+    register_views(job)
+    url = next(u for u, r in answer.rows.items() if r.state == "fetched" and any(u in c for c in answer.clusters))
+
+    def both(n: str) -> tuple[list[dict], list[dict]]:
+        sql = QUERIES[n].replace("{url}", url).replace("{host}", url.split("/")[2].split(":")[0])
+        there = ask(job.tables, VIEWS, sql, 100_000) if "cc_index" not in sql else None
+        here = [r.asDict() for r in job.spark.sql(sql).collect()]
+        return [{k: plain(v) for k, v in r.items()} for r in here], None if there is None else [{k: plain(v) for k, v in r.items()} for r in there]
+
+    return both, answer, 1000 * job.cfg.politeness.delay_s
+
+
+def test_there_are_enough():
+    assert len(QUERIES) >= 25 and list(QUERIES) == [str(n + 1) for n in range(len(QUERIES))]
+
+
+@pytest.mark.parametrize("n", QUERIES)
+def test_two_engines_agree(asked, n):
+    here, there = asked[0](n)
+    if there is None:
+        return
+    if n in NOW_MATTERS:
+        assert len(here) == len(there) > 0
+    else:
+        assert here == there
+    assert here or n in ("11", "18", "21", "23", "30"), "no rows: the crawl does not show what the query is for"
+
+
+def test_the_answers_are_right(asked):
+    both, answer, delay_ms = asked
+
+    def rows(n: str) -> list[dict]:
+        return both(n)[0]
+
+    known = answer.rows
+    assert {r["depth"]: r["urls"] for r in rows("19")} == Counter(r.depth for r in known.values())
+    assert max(r["members"] for r in rows("27")) == max(map(len, answer.clusters))
+    fetched = {u for u, r in known.items() if r.state == "fetched"}
+    assert {r["url"] for r in rows("23")} <= fetched
+    assert all(r["least_gap_ms"] >= delay_ms - 1 for r in rows("25"))  # both ends are cut to the ms
+    assert {r["url"] for r in rows("17") if r["noindex"]} <= {u for u, r in known.items() if not r.has_text}
+    assert sum(r["pages"] for r in rows("14")) >= len(fetched)
+
+
+def test_a_query_reads_the_crawl_and_nothing_else(known_crawl, tmp_path):
+    tables = known_crawl[1].tables
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    for sql in (f"SELECT * FROM '{tmp_path}/secret.csv'", f"COPY crawldb TO '{tmp_path}/out.csv'", "SELECT * FROM nothing", "SELECT * FROM cc_index", "SELEC"):
+        with pytest.raises(QueryError):
+            ask(tables, VIEWS, sql, 10)
+    assert not (tmp_path / "out.csv").exists()
+    assert len(ask(tables, VIEWS, "SELECT url FROM crawldb", 3)) == 3
