@@ -69,6 +69,31 @@ def test_a_trending_list_makes_known_urls_due(job, tmp_path):
     assert rows["http://x.com/known"].next_fetch.timestamp() == NOW + 100 and rows["http://x.com/new"].state == "queued"
 
 
+def test_a_webmasters_ping_is_in_the_next_rounds_fetch_list(job):
+    from starlette.testclient import TestClient
+
+    from crawlkit.control.app import make_app
+
+    first = job.crawl.open_round(NOW)
+    job.run("inject", first, lines=["http://x.com/known", "http://x.com/other"])
+    job.crawl.close(first)
+    known = [{**r, "state": "fetched", "next_fetch": NOW + 9e6, "last_fetch": NOW, "updated_no": 1, "depth": 0, "fetch_kind": "page", "priority_class": 1, "n_fetch": 1, "retries": 0, "redirects": 0}
+             for r in job.tables.rows("crawldb_log", ["url", "url_key", "host", "domain", "host_bucket"])]
+    with job.crawl.lock:
+        job.tables.replace("crawldb", known)
+        job.tables.replace("buckets", [{"host_bucket": known[0]["host_bucket"], "rows": 2, "next_due_1": NOW + 9e6, "log_rows": 0, "folded_through": 1}])
+    before = job.crawl.open_round(NOW + 50)
+    assert not job.run("generate", before)["planned"]  # nothing is due
+    job.crawl.close(before)
+    token = "0123456789abcdef-token"
+    client = TestClient(make_app(job.crawl.data, job.cfg, token), headers={"Authorization": f"Bearer {token}"})
+    ping = {"host": "x.com", "key": "0123abcd", "urlList": ["http://x.com/known", "http://x.com/new"]}
+    assert client.post("/indexnow", json=ping).json() == {"queued": 2}
+    after = job.crawl.open_round(NOW + 100)
+    job.run("generate", after)
+    assert sorted(r["url"] for r in job.tables.rows("fetchlist", ["url", "kind"]) if r["kind"] == "page") == ping["urlList"]
+
+
 def test_ranked_domains_raise_the_quality_of_their_hosts(job, tmp_path):
     from crawlkit.stages.rank import host_ranks
 

@@ -69,7 +69,20 @@ def test_from_warc_files_alone(spark, known_crawl, copy):
     original = known_crawl[1]
     was = table(original, FACTS)
     linked = {r.to_url for r in original.read("links").where("refused IS NULL").select("to_url").collect()}
-    job = copy("warc")
+    job, made = copy("warc"), [0]
+
+    def guard() -> None:
+        job.crawl.lock.check()
+        made[0] += 1
+        if made[0] == 12:
+            raise KeyboardInterrupt
+
+    job.tables.guard = guard  # killed on its way, nothing else works on it and the same command finishes
+    with pytest.raises(KeyboardInterrupt):
+        rebuild_from_warc(job)
+    with pytest.raises(CrawlError, match="finish it with `crawlkit rebuild --from-warc`"):
+        again(spark, job.cfg, job.crawl.data).crawl.open_round(EPOCH)
+    job = again(spark, job.cfg, job.crawl.data)
     done = rebuild_from_warc(job)
     assert done["lost"] == done["unnamed"] == 0 and done["records"] > 300
     lacking = wrong(was, table(job, FACTS))
@@ -82,11 +95,17 @@ def test_from_warc_files_alone(spark, known_crawl, copy):
     assert job.run("generate", round_)["planned"]
 
 
-def test_refused_where_there_is_a_crawl_or_an_open_round(copy):
+def test_refused_where_there_is_a_crawl_or_a_round_under_way(copy):
     job = copy()
     with pytest.raises(CrawlError, match="has a crawl already"):
         rebuild_from_warc(job)
-    round_ = job.crawl.open_round(EPOCH + 6 * DAY_S)
+    round_ = job.crawl.open_round(EPOCH + 40 * DAY_S)
+    job.run("inject", round_, lines=["http://injected.example/"])
+    was = table(job, FACTS) | {"http://injected.example/": ("http://injected.example/", "queued", 0, None, None, 0, None, None)}
+    rebuild(job)  # it has not begun: its seeds are kept
+    assert not wrong(was, table(job, FACTS)) and {r["folded_through"] for r in job.tables.rows("buckets", ["folded_through"])} == {round_.no - 1}
+    job.run("generate", round_)
+    assert "http://injected.example/" in {r["url"] for r in job.tables.rows("fetchlist", ["url"], {"round_id": [round_.id]})}
     with pytest.raises(CrawlError, match=f"round {round_.id} is open"):
         rebuild(job)
 

@@ -60,7 +60,7 @@ def test_old_records_that_nothing_refers_to_go_and_all_others_stay(spark, known_
     read = RecordReader(job.crawl.warc)
     for c in now.values():
         read(c["warc_filename"], c["warc_record_offset"], c["warc_record_length"])
-    check_records(job)
+    check_records(job, tmp_path)
     found = reconcile(Source(job.crawl.data, job.cfg))
     assert found["ok"] and not found["orphan_files"], found
     assert not job.tables.count("fetchlist") and not job.crawl.objects.list("parts/") and done["removed"]["fetchlist_rows"] and done["removed"]["round_objects"]

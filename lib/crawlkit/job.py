@@ -264,7 +264,7 @@ def _settle_regions(job: Job, round_: Round) -> None:
     job.crawl.set_mark(round_, "fetch", total)
 
 
-def _parts(job: Job, round_: Round) -> "DataFrame":
+def parts_of(job: Job, round_: Round) -> "DataFrame":
     from crawlkit.stages.commit import read_parts
 
     keys = job.crawl.pin(round_, "commit", part_keys(job.crawl.objects, f"parts/{round_.id}/"))
@@ -283,7 +283,7 @@ def commit(job: Job, round_: Round) -> Counts:
 
     _settle_regions(job, round_)
     planned = job.of_round("fetchlist", round_).select("url_key", "url", "kind", "host", "slot")
-    parts = _parts(job, round_).persist()
+    parts = parts_of(job, round_).persist()
     where = {"round_id": [round_.id]}
     try:
         with job.crawl.lock:
@@ -364,7 +364,7 @@ def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
 
     clock_now = job.crawl.pin(round_, "update", time.time() if clock_now is None else clock_now)
     planned, captures = job.of_round("fetchlist", round_), job.of_round("captures", round_)
-    states = host_states(_parts(job, round_)).persist()
+    states = host_states(parts_of(job, round_)).persist()
     with job.crawl.lock:
         if round_.buckets:
             rows = u.state_rows(planned, captures, job.of_round("pages", round_), states, round_.id, round_.no, round_.now, job.cfg)

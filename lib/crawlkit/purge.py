@@ -97,14 +97,13 @@ def purge(job: Job, kind: str, name: str, reason: str, actor: str, dry_run: bool
         give(crawl, "block", {kind: target.name, "reason": reason or "purged"}, actor=actor)
     if not planned and not stored["captures"]:
         return told | stored | {"repeated": True}
-    files = sorted({r[0] for r in mine.where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect()})
+    files = sorted({r[0] for r in mine.where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect()} | _unnamed(job))
     crawl.objects.put_if_absent(plan_key, json.dumps({"files": files, "at": time.time(), **stored}).encode())
     plan = json.loads(crawl.objects.get(plan_key)[0])
     with crawl.lock:
         done = {"captures": plan["captures"], "records": plan["records"], **_remove(job, target, plan["files"])}
-        for name in plan["files"]:
-            if name in crawl.warc.list(name):
-                crawl.warc.delete(name)
+        for name in set(plan["files"]) & set(done.pop("replaced")):
+            crawl.warc.delete(name)
     with commands_lock(crawl) as lock:
         tables = plain_tables(crawl, lock)
         command_id = f"purge-{plan_key.split('/')[-1][:16]}-{plan['at']:.0f}"
@@ -114,21 +113,28 @@ def purge(job: Job, kind: str, name: str, reason: str, actor: str, dry_run: bool
     return told | done | {"command_id": command_id}
 
 
+def _unnamed(job: Job) -> set[str]:
+    """WARC files that no capture names: of killed attempts and abandoned rounds, and those that are only a log."""
+    named = {r[0] for r in job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect()}
+    return {key for key in job.crawl.warc.list() if key.endswith(".warc.gz")} - named
+
+
 def _remove(job: Job, target: Target, files: list[str]) -> dict[str, Any]:
-    """The steps under the commit lock."""
+    """The steps under the commit lock; counts, and the WARC files that may be deleted (`replaced`)."""
     uri = target.gone()
-    moves = {name: rewritten(job, name, f"{target.kind} {target.name}", lambda record: uri(record.url), uri) for name in files if name in job.crawl.warc.list(name)}
+    new = {name: rewritten(job, name, f"{target.kind} {target.name}", lambda record: uri(record.url), uri) for name in files if name in job.crawl.warc.list(name)}
+    moves = {name: place for name, place in new.items() if place is not None}
     ids = job.read("captures").where(target.column()).select("capture_id", "round_id").persist()
     try:
         rounds = sorted(r[0] for r in ids.select("round_id").distinct().collect())
         lost = job.read("captures").where(~target.column()).join(ids.selectExpr("capture_id AS revisit_of"), "revisit_of", "left_semi").select("capture_id", "url_key", "host").persist()
-        counts = {"files": len(moves), "refetched": _forget_rows(job, target, lost)}
+        counts: dict[str, Any] = {"files": len(moves), "replaced": sorted(moves), "refetched": _forget_rows(job, target, lost)}
         _blank_captures(job, target, rounds, moves)
         counts |= _drop_rows(job, target, ids, rounds)
-        counts["parts"] = _blank_parts(job, target, rounds)
+        counts["parts"] = _blank_parts(job, target)
     finally:
         ids.unpersist()
-    for name in TABLES:
+    for name in set(TABLES) - {"commands"}:  # that one is added to without the commit lock, and tells nothing of what was stored
         job.tables.compact(name, 0)  # older versions of the tables hold what is to go
     return counts
 
@@ -216,11 +222,11 @@ def _forget_rows(job: Job, target: Target, lost: "DataFrame") -> int:
     return len(anew)
 
 
-def _blank_parts(job: Job, target: Target, rounds: list[str]) -> int:
-    """The part manifests of the rounds; how many were changed."""
+def _blank_parts(job: Job, target: Target) -> int:
+    """The part manifests of all rounds, of abandoned ones too; how many were changed."""
     objects, n = job.crawl.objects, 0
     hosts, key = set(target.hosts), url_key(target.name) if target.kind == "url" else None
-    for round_id in rounds:
+    for round_id in job.crawl.round_ids():
         for part in part_keys(objects, f"parts/{round_id}/"):
             records, changed = [], False
             for r in read_part(objects, part).records:

@@ -20,26 +20,27 @@ from crawlkit.adapters.parts import Record, WarcFile, encode_part, part_key
 from crawlkit.adapters.warc_log import read_log
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl import Crawl, CrawlError, Place, Round
-from crawlkit.job import REBUILT, Job, commit, dedup, parse, rank
+from crawlkit.job import REBUILT, Job, commit, dedup, parse, parts_of, rank
 from crawlkit.maintain import keep_injected
 from crawlkit.outcomes import Refused
+from crawlkit.records import Capture
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def rebuild(job: Job) -> dict[str, Any]:
-    """crawldb, an empty log and buckets from the tables; counts. Raises CrawlError while a round is open, TableError, LockHeld."""
-    open_ = [r.id for r in job.crawl.open_rounds()]
-    if open_:
-        raise CrawlError(f"round {', '.join(open_)} is open: finish it (`crawlkit round`) or end it (`crawlkit abandon {open_[0]}`) before the frontier is made again")
+    """crawldb, an empty log and buckets from the tables; counts. Raises CrawlError while a round has claimed buckets, TableError, LockHeld."""
+    open_ = job.crawl.open_rounds()
+    if busy := [r.id for r in open_ if r.buckets]:
+        raise CrawlError(f"round {', '.join(busy)} is open: finish it (`crawlkit round`) or end it (`crawlkit abandon {busy[0]}`) before the frontier is made again")
     rounds = _rounds(job)
     if not rounds:
         raise CrawlError(f"no round in {job.crawl.data}: nothing to make a frontier of (from WARC files alone: `crawlkit rebuild --from-warc`)")
     with job.crawl.lock:
         _read_sitemaps(job, rounds)
         keep_injected(job)
-        counts = _replace_frontier(job, rounds)
+        counts = _replace_frontier(job, rounds, min((r.no for r in open_), default=rounds[-1][0].no + 1) - 1)
         job.keep_known()
     return counts
 
@@ -81,7 +82,8 @@ def _end(round_: Round) -> int:
     return round((round_.closed_at or 4e9) * 1e6)
 
 
-def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]]) -> dict[str, Any]:
+def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) -> dict[str, Any]:
+    """through: number of the last round whose rows are all there; what later ones may yet write is folded in the usual way."""
     from crawlkit.stages import rebuild as r
     from crawlkit.stages.fold import bucket_summary
 
@@ -92,8 +94,7 @@ def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]]) -> dict[str, A
         events = events.unionByName(r.sightings(found, known))
     job.tables.replace("crawldb", r.rows_of(events, job.cfg, max(job.spark.sparkContext.defaultParallelism, job.cfg.spark.shuffle_partitions)))
     rows = job.read("crawldb")
-    last = rounds[-1][0].no
-    summary = [b.asDict() for b in bucket_summary(rows, last).collect()]
+    summary = [b.asDict() for b in bucket_summary(rows, through).collect()]
     job.tables.replace("buckets", summary)
     if job.tables.exists("crawldb_log"):
         job.tables.replace("crawldb_log", [])
@@ -118,7 +119,7 @@ def rebuild_from_warc(job: Job) -> dict[str, Any]:
         job.say({"event": "round", "round_id": round_.id})
         _round_again(job, round_)
     with crawl.lock:
-        counts = _replace_frontier(job, [(x, True) for x in rounds])
+        counts = _replace_frontier(job, [(x, True) for x in rounds], rounds[-1].no)
         _hosts_again(job, rounds[-1])
     rank(job, rounds[-1])
     job.keep_known()
@@ -156,22 +157,22 @@ def _part_of(warcs: Objects, objects: Objects, name: str, n: int) -> dict[str, A
         except Refused as e:
             raise Refused(e.reason, f"{name} {e.detail}: restore it, or move it away to do without it") from None
     by_attempt: dict[tuple[str, int, int], list[Record]] = {}
-    places = {r.capture_id: (r.round_id, r.slot, r.attempt) for r in log.records if hasattr(r, "slot")}
+    attempts = {r.capture_id: (r.round_id, r.slot, r.attempt) for r in log.records if isinstance(r, Capture)}
     for r in log.records:
-        by_attempt.setdefault(places.get(r.capture_id, next(iter(places.values()), ("", 0, 0))), []).append(r)
+        if r.capture_id in attempts:  # a copy of robots.txt without its capture tells nothing
+            by_attempt.setdefault(attempts[r.capture_id], []).append(r)
     for (round_id, slot, attempt), records in by_attempt.items():
-        if round_id:
+        if round_id in log.rounds:
             objects.put(part_key(round_id, slot, attempt, n), encode_part([WarcFile(name, name, warcs.size(name), log.counts["records"]), *records]))
     return {"rounds": log.rounds, "counts": dict(log.counts)}
 
 
 def _round_again(job: Job, round_: Round) -> None:
     """captures, robots, pages, links and texts of one round, as its stages made them."""
-    from crawlkit.job import _parts
     from crawlkit.stages.rebuild import planned_of
 
     with job.crawl.lock:
-        job.tables.replace("fetchlist", planned_of(_parts(job, round_), round_.id, job.cfg), {"round_id": [round_.id]})
+        job.tables.replace("fetchlist", planned_of(parts_of(job, round_), round_.id, job.cfg), {"round_id": [round_.id]})
     planned = job.of_round("fetchlist", round_)
     kinds = {r.kind: r["count"] for r in planned.groupBy("kind").count().collect()}
     job.crawl.set_mark(round_, "generate", {"planned": sum(kinds.values()), "pages": kinds.get("page", 0), "sitemaps": kinds.get("sitemap", 0), "feeds": kinds.get("feed", 0)})

@@ -68,7 +68,10 @@ def _expire_records(job: "Job", before: float) -> dict[str, Any]:
         if sum(ids.values()) < job.cfg.maintain.raw_share * job.crawl.warc.size(name):
             kept["share_too_small"] = kept.get("share_too_small", 0) + len(ids)
             continue
-        moves[name] = _without(job, name, ids)
+        place = _without(job, name, ids)
+        if place is None:  # `crawlkit reconcile` tells of records that are not where they should be
+            continue
+        moves[name] = place
         removed += Counter({"records": len(ids), "bytes": sum(ids.values()), "files": 1})
     _let_go(job, moves)
     return {"removed": {k: removed[k] for k in ("records", "bytes", "files")}, "kept": kept}
@@ -85,8 +88,8 @@ def _referred(stored: "DataFrame", ids: "DataFrame") -> "DataFrame":
         seen = seen.unionByName(step).localCheckpoint()
 
 
-def _without(job: "Job", name: str, ids: dict[str, int]) -> tuple[str, dict[int, int]]:
-    """The file without some records and the requests that belong to them; "" if only its frame is left."""
+def _without(job: "Job", name: str, ids: dict[str, int]) -> tuple[str, dict[int, int]] | None:
+    """The file without some records and the requests that belong to them; "" if only its frame is left; None if it has none of them."""
     kinds: Counter[str] = Counter()
 
     def gone(record: WarcRecord) -> bool:
@@ -95,11 +98,11 @@ def _without(job: "Job", name: str, ids: dict[str, int]) -> tuple[str, dict[int,
             kinds["log" if is_log(record) else record.type] += 1
         return leaves
 
-    new, moved = rewritten(job, name, ",".join(sorted(ids)), gone)
-    if not set(kinds) - {"warcinfo", "log"}:
-        job.crawl.warc.delete(new)
+    place = rewritten(job, name, ",".join(sorted(ids)), gone)
+    if place is not None and not set(kinds) - {"warcinfo", "log"}:
+        job.crawl.warc.delete(place[0])
         return "", {}
-    return new, moved
+    return place
 
 
 def _let_go(job: "Job", moves: Moves) -> None:

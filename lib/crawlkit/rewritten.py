@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from crawlkit.adapters.objects import Objects
 from crawlkit.adapters.spool import spool_folder
 from crawlkit.adapters.warc_rewrite import Blank, Gone, rewrite
 from crawlkit.crawl import CrawlError
@@ -23,19 +26,37 @@ POINTER = ("warc_filename", "warc_record_offset", "warc_record_length", "warc_re
 _MARK = re.compile(r"-p[0-9a-f]{8}(?=\.warc\.gz\Z)")
 
 
-def rewritten(job: "Job", name: str, what: str, gone: Gone, blank: Blank | None = None) -> tuple[str, dict[int, int]]:
-    """Stores the file without the records that are `gone`, under a name that depends on its own and on `what` is gone: a repeat finds it there."""
+def rewritten(job: "Job", name: str, what: str, gone: Gone, blank: Blank | None = None) -> tuple[str, dict[int, int]] | None:
+    """Stores the file without the records that are `gone`, under a name that depends on its own and on `what` is gone: a repeat finds it there.
+
+    None if it holds nothing of them.
+    """
     mark = hashlib.sha256(f"{name} {what}".encode()).hexdigest()[:8]
     new = _MARK.sub("", name).removesuffix(".warc.gz") + f"-p{mark}.warc.gz"
     folder = spool_folder(job.cfg, job.crawl.warc_place)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix="rewrite-", suffix=".tmp") as tmp:
-        with job.crawl.warc.open_range(name) as source:
-            moved = rewrite(source, tmp, gone, blank)
+        with _at_hand(job.crawl.warc, name, folder) as source:
+            moved, changed = rewrite(source, tmp, gone, blank)
+        if not changed:
+            return None
         tmp.flush()
         if not job.crawl.warc.put_file_if_absent(new, Path(tmp.name)) and job.crawl.warc.size(new) != tmp.tell():
             raise CrawlError(f"{new} exists with another size: remove it if no capture names it")
     return new, moved
+
+
+@contextlib.contextmanager
+def _at_hand(warcs: Objects, name: str, folder: Path) -> Iterator[BinaryIO]:
+    """The file on a local disk: each record is read twice, which would be two requests to a store."""
+    with warcs.open_range(name) as there:
+        if warcs.local_path(name) is not None:
+            yield there
+            return
+        with tempfile.TemporaryFile(dir=folder) as here:
+            shutil.copyfileobj(there, here, 1 << 20)
+            here.seek(0)
+            yield here
 
 
 def followed(job: "Job", captures: "DataFrame", moves: Moves) -> "DataFrame":

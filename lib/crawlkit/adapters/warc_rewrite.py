@@ -26,16 +26,17 @@ def blanked(capture: Capture) -> Capture:
     return Capture(**{f: getattr(capture, f) for f in Capture.__slots__ if f in KEPT}, outcome=str(Outcome.REFUSED), reason=str(Reason.PURGED))
 
 
-def rewrite(source: BinaryIO, target: BinaryIO, gone: Gone, blank: Blank | None = None) -> dict[int, int]:
+def rewrite(source: BinaryIO, target: BinaryIO, gone: Gone, blank: Blank | None = None) -> tuple[dict[int, int], bool]:
     """Copy a gzip WARC file without the records that are `gone`; `blank`: what its log may not tell any more.
 
-    Returns where each kept record stands now (old offset -> new). Memory is bounded by a record. Raises Refused (WARC_DAMAGED),
+    Returns where each kept record stands now (old offset -> new), and whether anything differs. Memory is bounded by a record. Raises Refused (WARC_DAMAGED),
     also for a file that is not compressed record by record.
     """
     moved: dict[int, int] = {}
-    at = 0
+    at, changed = 0, False
     for record in iter_records(source):
         if gone(record):
+            changed = True
             continue
         here = source.tell()
         source.seek(record.offset)
@@ -43,12 +44,12 @@ def rewrite(source: BinaryIO, target: BinaryIO, gone: Gone, blank: Blank | None 
         source.seek(here)
         if not data.startswith(_GZIP):
             raise damaged(record.offset, "not compressed record by record")
-        if blank is not None and is_log(record):
-            data = _log_without(record, blank) or data
+        if blank is not None and is_log(record) and (without := _log_without(record, blank)) is not None:
+            data, changed = without, True
         moved[record.offset] = at
         target.write(data)
         at += len(data)
-    return moved
+    return moved, changed
 
 
 def _log_without(record: WarcRecord, blank: Blank) -> bytes | None:
