@@ -11,8 +11,10 @@ from airflow.sdk import DAG, Param, chain, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from crawlkit_forms import PRIORITIES, budget_fields, crawl_fields, urls_field
-from crawlkit_tasks import Stage, crawl_args, crawlkit, dag_settings, fields, nominal, own_name
+from crawlkit_tasks import Stage, crawl_args, crawlkit, dag_settings, failed, fields, nominal, own_name
 
+# A region that has died is told and left out: commit gives its URLs back. Where nothing was due, the round is closed all the same.
+RULES = {"commit": "all_done_min_one_success", "update": "none_failed", "report": "none_failed"}
 ROUND_ID = "{{ ti.xcom_pull(task_ids='open')['round_id'] }}"
 
 
@@ -62,8 +64,8 @@ def round_dag(dag_id: str, schedule: str, late_after: timedelta, ends_after: tim
             steps.append(Inject(task_id="inject", stage="inject", round_id=ROUND_ID))
         generate = Stage(task_id="generate", stage="generate", round_id=ROUND_ID, trigger_rule="none_failed")
         where = regions()
-        fetch = Stage.partial(task_id="fetch", stage="fetch", round_id=ROUND_ID).expand(extra_args=where)
-        commit, parse, dedup, update, rank, report = (Stage(task_id=s, stage=s, round_id=ROUND_ID, trigger_rule="none_failed" if s in ("update", "report") else "all_success")
+        fetch = Stage.partial(task_id="fetch", stage="fetch", round_id=ROUND_ID, on_failure_callback=failed, map_index_template="{{ (task.extra_args or ['all'])[-1] }}").expand(extra_args=where)
+        commit, parse, dedup, update, rank, report = (Stage(task_id=s, stage=s, round_id=ROUND_ID, trigger_rule=RULES.get(s, "all_success"))
                                                       for s in ("commit", "parse", "dedup", "update", "rank", "report"))
         chain(*steps, generate, where, fetch, commit, parse, dedup, update, rank, report)
         dedup >> rank  # where nothing was due there is nothing new to rank,

@@ -131,7 +131,9 @@ def tell(event: str, context: Mapping[str, Any]) -> None:
     run = context["dag_run"]
     if not isinstance(run, dict):  # as a deadline's callback is given it
         run = {"dag_id": run.dag_id, "dag_run_id": run.run_id, "conf": run.conf}
-    row = {"event": event, "dag_id": run["dag_id"], "run_id": run["dag_run_id"], "reason": context.get("reason") or "", "conf": run["conf"] or {}}
+    task = context.get("ti") if "exception" in context else None
+    row = {"event": event, "dag_id": run["dag_id"], "run_id": run["dag_run_id"], "task": f"{task.task_id} {task.rendered_map_index or ''}".strip() if task else "",
+           "reason": str(context["exception"]) if task else context.get("reason") or "", "conf": run["conf"] or {}}
     log.error("crawlkit %s", json.dumps(row, default=str))
     command = os.environ.get("CRAWLKIT_ON_FAILURE")
     if command:
@@ -142,6 +144,7 @@ def tell(event: str, context: Mapping[str, Any]) -> None:
 
 
 def failed(context: Mapping[str, Any]) -> None:
+    """Of a run, or of a task without which the run goes on."""
     tell("failed", context)
 
 

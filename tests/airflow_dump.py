@@ -22,7 +22,7 @@ def main() -> None:
         found = []
         for task in dag.topological_sort():
             mapped = type(task).__name__ == "MappedOperator"
-            made = task.unmap({"extra_args": []}) if mapped and issubclass(task.operator_class, Stage) else task
+            made = task.unmap({"extra_args": ["--region", "r"]}) if mapped and issubclass(task.operator_class, Stage) else task
             found.append({"task_id": task.task_id, "spark": isinstance(made, Stage), "mapped": mapped, "after": sorted(task.upstream_task_ids), "rule": str(getattr(task.trigger_rule, "value", task.trigger_rule)), "retries": task.retries,
                           "application": getattr(made, "application", None), "arguments": made.arguments(crawl) if isinstance(made, Stage) else [], "writes": [a.name for a in made.outlets] if isinstance(made, Stage) else [], "limited": task.execution_timeout is not None})
         return found

@@ -22,6 +22,7 @@ from crawlkit import cli_export, cli_look, cli_steer  # noqa: F401  (they regist
 from crawlkit.airflow_local import AirflowError, LocalAirflow, alive, below, sample_site
 from crawlkit.cli import app
 from crawlkit.config import load_config
+from crawlkit.crawl import Crawl
 from crawlkit.job import ROUND
 from crawlkit.tables import TABLES
 from tests.crawlproc import ROOT, differences, everything, facts, run, settings, steady_web
@@ -89,6 +90,7 @@ def test_the_dags_have_the_stages_of_a_round_in_order(dump):
         assert tuple(t["task_id"] for t in tasks) == wanted
         assert [t["task_id"] for t in tasks if t["mapped"]] == ["fetch"]
         after = {t["task_id"]: t["after"] for t in dump["dags"][name]["tasks"]}
+        assert {t["task_id"]: t["rule"] for t in tasks}["commit"] == "all_done_min_one_success"
         for before, stage in zip(wanted, wanted[1:]):
             assert before in after[stage] or (before, stage, after["regions"]) == ("generate", "fetch", ["generate"]), (before, stage)
         assert "update" in after["report"]  # rank may be skipped, and then ends before update
@@ -270,6 +272,21 @@ def test_an_empty_crawl_has_nothing_due(site, tmp_path):
     assert state == "success" and all(t["try_number"] <= 1 for t in site.airflow.tasks("crawl_round", run_id))
     assert {s for s, state in states.items() if state == "skipped"} == {"inject", "fetch", "commit", "parse", "dedup", "rank"}
     assert {states[s] for s in ("open", "generate", "regions", "update", "report")} == {"success"}
+
+
+@pytest.mark.slow
+def test_a_dead_region_is_told_and_the_others_go_on(site, tmp_path):
+    data, regions = tmp_path / "crawl", 'fetch.regions={"near": ["harbour.example", "courier.example"], "far": ["*"]}'
+    run("open", "--round-id", "crawl_round.far", "--data", data, "--config", site.config)
+    crawl = Crawl(data, load_config(site.config))
+    with crawl.driver_lock(crawl.round("crawl_round.far"), "far"):  # what holds it does nothing
+        site.airflow.trigger("crawl_round", {"data": str(data), "set": [regions], "seeds": site.seeds}, dag_run_id="far")
+        assert site.airflow.wait("crawl_round", "far", ROUND_S) == "success"
+    fetches = {t["rendered_map_index"]: (t["state"], t["try_number"]) for t in site.airflow.tasks("crawl_round", "far") if t["task_id"] == "fetch"}
+    assert fetches == {"near": ("success", 1), "far": ("failed", 4)}
+    assert [(t["event"], t["task"]) for t in site.told() if t["run_id"] == "far"] == [("failed", "fetch far")]
+    reasons = {(c["host"], c["reason"]) for c in map(json.loads, facts(data)["captures"]) if c["kind"] == "page"}
+    assert reasons == {("harbour.example", None), ("courier.example", None)} | {(h, "slot_lost") for h in ("orchard.example", "mirror.museum.example", "weather.example")}
 
 
 SLEEPER = """

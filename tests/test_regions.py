@@ -8,8 +8,9 @@ import pytest
 
 from crawlkit.adapters.lease import Lease
 from crawlkit.command import stage_command
+from crawlkit.adapters.flock import LockHeld
 from crawlkit.config import Config, ConfigError, parse_config
-from crawlkit.crawl import Crawl, CrawlError
+from crawlkit.crawl import Crawl
 from crawlkit.job import Job
 from crawlkit.loopback import Reply, Request, WebServer
 from crawlkit.rules.regions import region_of, serving
@@ -83,7 +84,7 @@ def test_a_round_by_regions_of_which_one_is_dead(world):
     slot = next(r["slot"] for r in job.tables.rows("fetchlist", ["slot", "region"]) if r["region"] == "us")
     lease = Lease(job.crawl.objects, f"leases/{round_.id}/{slot:05d}.json", "us-task", job.cfg.lease, job.cfg.fetch.timeout_s)
     lease.acquire()
-    with pytest.raises(CrawlError, match="region us of round r000001 is still fetching"):
+    with pytest.raises(LockHeld, match="region us of round r000001 is still fetching"):
         job.run("commit", round_)
     lease.release()
     counts = job.run("commit", round_)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.delta import Part, TableError, Tables, in_list, quote
 from crawlkit.adapters.delta_files import arrow_table
+from crawlkit.adapters.flock import LockHeld
 from crawlkit.adapters.orders import read_orders
 from crawlkit.adapters.parts import part_keys, read_part
 from crawlkit.config import Config
@@ -248,14 +249,14 @@ def fetch(job: Job, round_: Round, region: str | None = None) -> Counts:
 
 
 def _settle_regions(job: Job, round_: Round) -> None:
-    """One mark of fetch for those of the regions; what a region has not fetched is given back. Raises CrawlError while one is at it."""
+    """One mark of fetch for those of the regions; what a region has not fetched is given back. Raises LockHeld while one is at it."""
     marks = {r: job.crawl.mark(round_, f"fetch-{r}") for r in (job.crawl.mark(round_, "generate") or {}).get("regions", ())}
     done = {r: m for r, m in marks.items() if m is not None}
     if not done or job.crawl.mark(round_, "fetch") is not None:
         return
     missing = sorted(set(marks) - set(done))
     if missing and alive(job.crawl, round_):
-        raise CrawlError(f"region {', '.join(missing)} of round {round_.id} is still fetching, or died a moment ago: wait for its end or {job.cfg.lease.ttl_s + job.cfg.lease.margin_s:.0f} s")
+        raise LockHeld(f"region {', '.join(missing)} of round {round_.id} is still fetching, or died a moment ago: wait for its end or {job.cfg.lease.ttl_s + job.cfg.lease.margin_s:.0f} s")
     total: Counts = {"stage": "fetch", "started": min(m["started"] for m in done.values()), "ended": max(m["ended"] for m in done.values()), "regions": sorted(done), "regions_missing": missing}
     for m in done.values():
         for name, value in m.items():
