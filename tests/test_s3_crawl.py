@@ -26,6 +26,7 @@ from tests.fakeweb import EPOCH, load_log
 from tests.known_crawl import known
 from tests.s3_server import moto, new_bucket, versitygw
 from tests.test_kills import ROUND_ID, WEB, World, ended, most_asked, versions, wait_for
+from tests.test_submit import package, submit  # noqa: F401  (a fixture)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.skipif(not s3_jar_folder().is_dir(), reason="the JARs for tables in S3 are not here: `make setup-s3`")]
 
@@ -156,6 +157,20 @@ def test_a_frozen_driver_wakes_after_another_has_taken_its_round(spark, endpoint
         w.is_sound(spark, on_a_folder)
 
 
+def test_submitted_stages(spark, package, endpoint, on_a_folder, tmp_path):
+    """The JARs by --jars, the tables read and written by executors of their own."""
+    with S3World(spark, tmp_path, endpoint) as w:
+        job = w.job(spark)
+        round_ = job.crawl.round(ROUND_ID)
+        for stage in ("generate", "fetch"):
+            job.run(stage, round_)
+        for stage in ("commit", "parse"):
+            done = submit(package, tmp_path, stage, "--data", w.data, "--config", w.config, "--json")
+            assert done.code == 0, (done.out + done.err)[-3000:]
+        go(job)
+        w.is_sound(spark, on_a_folder)
+
+
 # -- the commands --------------------------------------------------------------------------------------------------
 def test_every_command_takes_a_crawl_in_s3(spark, endpoint, on_a_folder, tmp_path):
     with S3World(spark, tmp_path, endpoint) as w:
@@ -176,7 +191,9 @@ def test_every_command_takes_a_crawl_in_s3(spark, endpoint, on_a_folder, tmp_pat
         assert told("recrawl", url)["queued"] == 1
         assert told("command", "list")["commands"][0]["target"] == url
         assert told("export", "cdxj", "--out", tmp_path / "index.cdxj")["lines"] > 100
-        assert told("export", "urls", "--out", tmp_path / "urls")["rows"] == job.tables.count("crawldb")
+        assert told("export", "urls", "--out", tmp_path / "urls")["urls"] == job.tables.count("crawldb")
+        assert told("export", "wacz", "--out", tmp_path / "one.wacz")["records"] > 100
+        assert told("export", "wet", "--out", tmp_path / "wet")["records"] > 10
         assert told("export", "cc-index")["table"].startswith("s3://")
         assert told("reconcile")["ok"]
         assert told("maintain")["tables_bytes"]["crawldb"] > 0

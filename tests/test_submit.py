@@ -13,7 +13,7 @@ import pytest
 
 from crawlkit.config import load_config
 from crawlkit.crawl import Crawl
-from crawlkit.jars import jar_folder
+from crawlkit.jars import jar_folder, s3_jar_folder
 from crawlkit.job import ROUND, Job
 from tests.crawlproc import ROOT, Done, differences, facts, settings, steady_web
 from tests.fakeweb import EPOCH, Server
@@ -36,7 +36,7 @@ def package(tmp_path_factory) -> Path:
 
 def submit(package: Path, folder: Path, stage: str, *args: object, jars: str = "--jars") -> Done:
     """The command of docs/spark-submit.md, from a folder without the package and with relative paths."""
-    found = sorted(map(str, jar_folder().glob("delta-*.jar")))
+    found = sorted(map(str, [*jar_folder().glob("delta-*.jar"), *s3_jar_folder().glob("*.jar")]))
     by = ["--jars", ",".join(found)] if jars == "--jars" else [w for side in ("driver", "executor") for w in ("--conf", f"spark.{side}.extraClassPath={jar_folder()}/*")]
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_HOME")} | {"PYSPARK_PYTHON": sys.executable, "SPARK_WORKER_DIR": str(folder / "work"), "SPARK_LOCAL_IP": "127.0.0.1"}
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # four JVMs on the cores of a small machine

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 Part = Mapping[str, Sequence[str | int]]  # partition column -> its values
 DIRECT_FILES = 1000
+S3_DIRECT_FILES = 16  # each costs three calls of planning, two of them one after the other
 APPEND_TRIES = 10  # an addition meets at most a compaction
 _PUT_ID = "put-id"
 _PAUSE_S = 0.5
@@ -88,7 +89,7 @@ class Tables:
             files = [f"{place}/{path}" for path, _, _ in self._files(log, part)]
             if not files:
                 return self._empty(name)
-            if len(files) <= DIRECT_FILES:  # Delta's own scan runs a Spark job on its log for each table of a query
+            if len(files) <= (DIRECT_FILES if self._store is None else S3_DIRECT_FILES):  # Delta's own scan runs a Spark job on its log for each table of a query
                 return spark.read.schema(", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)).option("basePath", place).parquet(*files)
             df = spark.read.format("delta").load(place)
             return df.where(" AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true")
@@ -198,7 +199,7 @@ class Tables:
 
         done = CommitProperties(custom_metadata={_PUT_ID: put_id}, max_commit_retries=0)
         if not self.exists(t.name):
-            settings = {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": ",".join(t.stats)}
+            settings = {"delta.checkpointInterval": "100" if self._store is None else "10", "delta.dataSkippingStatsColumns": ",".join(t.stats)}
             return -1, lambda: create_table_with_add_actions(self.path(t.name), delta_schema(t), adds, partition_by=list(t.partition_by), configuration=settings, commit_properties=done, storage_options=self._options())
         log = self._log(t.name)
         now_ms = round(time.time() * 1000)
