@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawlkit.adapters.duck import QueryError, ask
+from crawlkit.config import ConfigError
 from crawlkit.views import VIEWS, register_views
 
 pytestmark = pytest.mark.spark
@@ -82,3 +83,22 @@ def test_a_query_reads_the_crawl_and_nothing_else(known_crawl, tmp_path):
             ask(tables, VIEWS, sql, 10)
     assert not (tmp_path / "out.csv").exists()
     assert len(ask(tables, VIEWS, "SELECT url FROM crawldb", 3)) == 3
+
+
+def test_two_rounds_side_by_side(known_crawl):
+    from crawlkit.diff import FIGURES, diff, render
+
+    job = known_crawl[1]
+    first, last = job.crawl.round_ids()[0], job.crawl.round_ids()[-1]
+    rows = diff(job.crawl, first, last)
+    assert {r["group"] for r in rows} >= set(FIGURES) - {"rejects"}
+    by = {(r["group"], r["name"]): r for r in rows}
+    for column, round_id in (("before", first), ("after", last)):
+        planned = job.read("fetchlist").where(f"round_id = '{round_id}'").count()
+        assert by["totals", "planned"][column] == planned == sum(r[column] for r in rows if r["group"] == "outcomes")
+        assert sum(r[column] for r in rows if r["group"] == "links") == job.read("links").where(f"round_id = '{round_id}'").count()
+    assert all(r["change"] == r["after"] - r["before"] for r in rows)
+    page = render("a<b", first, last, [*rows, {"group": "status", "name": "<script>", "before": 0.0, "after": 1.0, "change": 1.0}])
+    assert "<script>" not in page and "a&lt;b" in page
+    with pytest.raises(ConfigError, match="no round r9: there are"):
+        diff(job.crawl, first, "r9")

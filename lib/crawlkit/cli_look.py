@@ -90,6 +90,20 @@ def errors(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = No
 
 
 @app.command()
+def diff(before: Annotated[str, typer.Argument(help="Id of a round.")], after: Annotated[str, typer.Argument(help="Id of another.")], data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+    """What two rounds brought, side by side, with a page beside the report: crawlkit diff r000001 r000002 --data DIR."""
+    from crawlkit.diff import diff as compare
+    from crawlkit.diff import write_page
+
+    def run() -> dict[str, Any]:
+        crawl = Crawl(data, load_config(config, tuple(set_ or ())))
+        rows = compare(crawl, before, after)
+        return {"rows": rows, "page": write_page(crawl, before, after, rows)}
+
+    emit(guarded(run), as_json, lambda v: _rows([{**r, **{k: f"{r[k]:,.0f}" for k in ("before", "after", "change")}} for r in v["rows"]]) + f"\npage: {v['page']}")
+
+
+@app.command()
 def status(data: Data = DEFAULT_DATA, round_id: RoundId = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
     """Rounds, known URLs by state, what is due (reads the tables without Spark)."""
     from crawlkit.status import read_status, status_text

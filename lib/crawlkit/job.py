@@ -23,6 +23,7 @@ from crawlkit.adapters.orders import read_orders
 from crawlkit.adapters.parts import part_keys, read_part
 from crawlkit.config import Config
 from crawlkit.control.rounds import alive, heed, take_commands
+from crawlkit.cpu import cpu_s, process_tree
 from crawlkit.crawl import Crawl, CrawlError, Place, Round
 from crawlkit.rules.imports import FORMS
 from crawlkit.rules.urls import UrlPolicy
@@ -95,14 +96,14 @@ class Job:
             raise CrawlError(f"round {round_.id} is {round_.state}: its stages cannot be run again")
         if round_.state == "open":
             heed(self.crawl, round_)
-        started, cpu = time.time(), tree_cpu_s()
+        started, before = time.time(), process_tree()
         self.say({"event": "stage", "stage": stage, "round_id": round_.id})
         counts = STAGES[stage](self, round_, **options)
         self.keep_known()
         rejected = sum(counts.get("rejected", {}).values())
         if "rows_in" in counts and counts["rows_in"] != counts["rows_out"] + rejected:
             raise StageError(f"{stage} of round {round_.id} does not add up: {counts['rows_in']} rows in, {counts['rows_out']} out, {rejected} rejected")
-        counts |= {"stage": stage, "started": started, "ended": time.time(), "cpu_s": round(tree_cpu_s() - cpu, 2)}
+        counts |= {"stage": stage, "started": started, "ended": time.time(), "cpu_s": round(cpu_s(before, process_tree()), 2)}
         self.crawl.set_mark(round_, name, counts)
         self.say({"event": "stage_done", "round_id": round_.id, **counts})
         return counts
@@ -114,26 +115,6 @@ class Job:
 
             with contextlib.suppress(OSError, Py4JError):  # its JVM has died: the caller is told by the error on its way
                 self.spark.stop()
-
-
-def tree_cpu_s() -> float:
-    """CPU time of this process and all below it, living or waited for, s (0 where /proc is missing)."""
-    children: dict[int, list[int]] = {}
-    ticks: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        pid = int(entry.name)
-        children.setdefault(int(fields[1]), []).append(pid)
-        ticks[pid] = sum(map(int, fields[11:15]))
-    total, todo = 0, [os.getpid()]
-    while todo:
-        pid = todo.pop()
-        total += ticks.get(pid, 0)
-        todo += children.get(pid, [])
-    return total / os.sysconf("SC_CLK_TCK")
 
 
 # -- stages ------------------------------------------------------------------------------------------------------
