@@ -75,6 +75,8 @@ def test_a_host_is_gone_and_the_rest_is_as_it_was(job, tmp_path):
     stored = everything_stored(job.crawl.data)
     assert secret.encode() not in stored
     assert f"Host: {host}\r\n".encode() not in stored
+    digests = {c["payload_digest"] for c in before.values() if c["host"] == host} - {c["payload_digest"] for c in before.values() if c["host"] != host} - {None}
+    assert digests and not [d for d in digests if d.encode() in stored]  # also in the logs of the WARC files and in the parts
     for table in ("pages", "robots", "fetchlist"):
         assert not [r for r in job.tables.rows(table, ["host"]) if r["host"] == host], table
     assert all((r["state"], r["error_type"], r["n_fetch"], r["body_sha256"], r["next_fetch"]) == ("refused", "purged", 0, None, None)
