@@ -6,7 +6,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,3 +121,45 @@ def test_statistics_bound_every_value(tmp_path_factory, urls, times):
         assert u.encode() <= stats["maxValues"].get("url", "\U0010ffff" * 99).encode()
     for x in filter(None, times):
         assert datetime.datetime.fromisoformat(stats["minValues"]["next_fetch"]) <= x <= datetime.datetime.fromisoformat(stats["maxValues"]["next_fetch"])
+
+
+def earlier(monkeypatch, name: str, *without: str) -> None:
+    """The table as a version of the program knew it that had not these columns."""
+    monkeypatch.setitem(TABLES, name, TABLES[name]._replace(columns=tuple(c for c in TABLES[name].columns if c.name not in without)))
+
+
+def test_a_table_of_an_earlier_version_is_read_and_widened(tmp_path, monkeypatch):
+    t = tables(tmp_path)
+    with monkeypatch.context() as before:
+        earlier(before, "rejects", "detail", "item")
+        t.replace("rejects", [reject("r1", "parse", 1), reject("r2", "parse", 2)])
+    read = t.rows("rejects", ["n", "item", "reason", "detail"])
+    assert sorted((r["n"], r["item"], r["reason"], r["detail"]) for r in read) == [(1, None, "scheme", None), (2, None, "scheme", None)]
+    assert "detail" not in DeltaTable(str(tmp_path / "rejects")).to_pyarrow_table().column_names  # a look changes nothing
+    t.replace("rejects", [reject("r2", "parse", 3, detail="seen")], {"round_id": ["r2"]})
+    assert sorted((r["n"], r["item"], r["detail"]) for r in seen(tmp_path, "rejects")) == [(1, None, None), (3, "item 3", "seen")]
+    version = DeltaTable(str(tmp_path / "rejects")).version()
+    t.replace("rejects", [reject("r2", "parse", 4)], {"round_id": ["r2"]})
+    assert DeltaTable(str(tmp_path / "rejects")).version() == version + 1  # widened once
+    t.compact("rejects", 0)
+    assert sorted(r["n"] for r in t.rows("rejects", ["n"])) == [1, 4]
+
+
+def test_a_table_without_our_keys_is_refused(tmp_path):
+    write_deltalake(str(tmp_path / "rejects"), pa.table({"other": [1]}))
+    with pytest.raises(TableError, match="has no column round_id, stage"):
+        tables(tmp_path).rows("rejects", ["n"])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("direct", [True, False])
+def test_spark_reads_a_table_of_an_earlier_version(tmp_path, monkeypatch, spark, direct):
+    t = Tables(lambda: spark, str(tmp_path))
+    with monkeypatch.context() as before:
+        earlier(before, "rejects", "detail")
+        t.replace("rejects", [reject("r1", "parse", 1), reject("r2", "parse", 2)])
+    if not direct:
+        monkeypatch.setattr("crawlkit.adapters.delta.DIRECT_FILES", 0)
+    frame = t.read("rejects", {"round_id": ["r2"]})
+    assert [(r.n, r.detail) for r in frame.collect()] == [(2, None)]
+    assert sorted(frame.columns) == sorted(TABLES["rejects"].column_names)

@@ -31,7 +31,7 @@ import pyarrow.dataset
 from crawlkit.adapters.delta_files import ADDED_DDL, Where, add_action, arrow_table, delta_schema, write_files
 from crawlkit.adapters.objects import StoreUnavailable, open_objects
 from crawlkit.config import S3
-from crawlkit.tables import TABLES, Table
+from crawlkit.tables import ARROW, TABLES, Table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -84,7 +84,7 @@ class Tables:
             return self._empty(name)
         try:
             log = self._log(name)
-            self._check_columns(name, [f.name for f in log.schema().fields])
+            lacks = self._lacks(name, [f.name for f in log.schema().fields])
             place = spark_place(self.path(name))
             files = [f"{place}/{path}" for path, _, _ in self._files(log, part)]
             if not files:
@@ -92,6 +92,7 @@ class Tables:
             if len(files) <= (DIRECT_FILES if self._store is None else S3_DIRECT_FILES):  # Delta's own scan runs a Spark job on its log for each table of a query
                 return spark.read.schema(", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)).option("basePath", place).parquet(*files)
             df = spark.read.format("delta").load(place)
+            df = df.selectExpr("*", *[f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns if c.name in lacks])
             return df.where(" AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true")
         except (OSError, Py4JNetworkError):  # the JVM has died: that says nothing about the table
             raise
@@ -126,7 +127,8 @@ class Tables:
             return pyarrow.dataset.dataset(arrow_table(TABLES[name], []))
         try:
             dataset = self._log(name).to_pyarrow_dataset()
-            self._check_columns(name, dataset.schema.names)
+            if lacks := self._lacks(name, dataset.schema.names):
+                dataset = dataset.replace_schema(pa.schema([*dataset.schema, *(pa.field(c.name, ARROW[c.type]) for c in TABLES[name].columns if c.name in lacks)]))
         except Exception as e:
             raise self._unreadable(name, e) from None
         return dataset
@@ -173,6 +175,7 @@ class Tables:
         from deltalake.exceptions import CommitFailedError, DeltaError
 
         put_id, give_up, tries = uuid.uuid4().hex, time.monotonic() + self._s3.give_up_s, 0
+        self._widen(t)
         while True:
             version, put = self._ready(t, adds, part, keep, put_id)
             self.guard()
@@ -266,9 +269,21 @@ class Tables:
         """Remove uploads of data files that began before a time (Unix s) and were never finished; how many."""
         return self._store.abort_unfinished(begun_before) if self._store is not None else 0
 
-    def _check_columns(self, name: str, have: Sequence[str]) -> None:
-        if lacks := [c for c in TABLES[name].column_names if c not in have]:
-            raise TableError(f"it has no column {', '.join(lacks)}")
+    def _lacks(self, name: str, have: Sequence[str]) -> list[str]:
+        """Columns that the table got in a later version of this program: null until it is next written. Raises TableError if it is no table of ours."""
+        t = TABLES[name]
+        lacks = [c for c in t.column_names if c not in have]
+        if foreign := [c for c in lacks if c in (*t.key, *t.partition_by)]:
+            raise TableError(f"it has no column {', '.join(foreign)}")
+        return lacks
+
+    def _widen(self, t: Table) -> None:
+        """Give a table of an earlier version the columns that it lacks; a commit of its own."""
+        if self.exists(t.name):
+            log = self._log(t.name)
+            if lacks := self._lacks(t.name, [f.name for f in log.schema().fields]):
+                self.guard()
+                log.alter.add_columns([f for f in delta_schema(t).fields if f.name in lacks])
 
     def _unreadable(self, name: str, e: Exception) -> Exception:
         if self._store is not None and isinstance(e, OSError):
