@@ -1,4 +1,4 @@
-"""A hundred thousand requests over 200 hosts, judged by the server's own log: `python -m bench.polite`, eight minutes. Not part of `make bench`."""
+"""A hundred thousand requests over 200 hosts, judged by the server's own log: `python -m bench polite`, eight minutes. Not part of `make bench`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ robots rules, redirects, 503 and 429 with Retry-After; two slots, each a process
     write("polite", {"requests": verdict.requests, "violations": len(verdict.violations), "longest_s": verdict.longest_s, "span_s": verdict.span_s, "share_of_maximum": verdict.share_of_maximum}, table, ("isal",))
 
 
-if __name__ == "__main__":
+def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         report(polite_run(Path(folder), HOSTS, PAGES, DELAY_S)[0])

@@ -1,4 +1,4 @@
-"""One round of 20,000 URLs whose hosts are of Zipf sizes, with a delay, beside the polite minimum: `python -m bench.zipf`, six minutes. Not part of `make bench`.
+"""One round of 20,000 URLs whose hosts are of Zipf sizes, with a delay, beside the polite minimum: `python -m bench zipf`, six minutes. Not part of `make bench`.
 
 No crawler that keeps the delays can be quicker than its longest queue: the largest host's URLs, each with its delay and answer time.
 """
@@ -87,7 +87,3 @@ The fetch stage of one round of `crawlkit crawl`, from its start to its end, bes
 """
     write("zipf", r, table, ("pyspark",))
     sys.exit(0 if r["ratio"] <= MARK and not r["gaps_too_short"] else 1)
-
-
-if __name__ == "__main__":
-    main()
