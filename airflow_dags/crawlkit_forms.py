@@ -11,7 +11,7 @@ from airflow.sdk import Param
 HOME = Path(os.environ.get("CRAWLKIT_HOME") or Path(__file__).resolve().parents[1])  # the checkout: .venv, jobs, dist/crawlkit.zip
 DATA = os.environ.get("CRAWLKIT_DATA") or str(HOME / "crawl-data")
 CONFIG = os.environ.get("CRAWLKIT_CONFIG") or None
-ROUND = r"^[A-Za-z0-9_.:+-]{1,80}$"
+ROUND = r"^[A-Za-z0-9_.-]{1,80}$"
 PRIORITIES = ["critical", "high", "normal", "low"]
 
 

@@ -98,6 +98,22 @@ def check_records(job, tmp_path):
         assert checker.process_all() == 0, name
 
 
+def test_revisits_refer_to_stored_bodies(crawled):
+    """WARC 1.1 6.7: a revisit names the record, URL and date at which the body is stored, never another revisit."""
+    from crawlkit.adapters.warc_read import read_record
+
+    web, job, log, answer = crawled
+    rows = {r.capture_id: r for r in job.read("captures").where("record_type IS NOT NULL").select("capture_id", "url", "record_type", "revisit_of", "warc_filename", "warc_record_offset", "warc_record_length").collect()}
+    revisits = [r for r in rows.values() if r.record_type == "revisit"]
+    assert len(revisits) > 100
+    for r in revisits:
+        head = read_record(Path(job.crawl.warc_place) / r.warc_filename, r.warc_record_offset, r.warc_record_length).headers
+        copy = rows[r.revisit_of]
+        stored = read_record(Path(job.crawl.warc_place) / copy.warc_filename, copy.warc_record_offset, copy.warc_record_length).headers
+        assert copy.record_type == stored["warc-type"] == "response", r.capture_id
+        assert (head["warc-refers-to"], head["warc-refers-to-target-uri"], head["warc-refers-to-date"]) == (stored["warc-record-id"], stored["warc-target-uri"], stored["warc-date"])
+
+
 def test_packing_keeps_every_record(crawled, tmp_path):
     from crawlkit.maintain import maintain
 

@@ -186,8 +186,8 @@ class Crawl:
 
     def open_round(self, now: float, round_id: str | None = None, seed: int | None = None) -> Round:
         """A new round, or the round of that name as it is. Raises CrawlError for a bad name."""
-        if round_id is not None and not re.fullmatch(r"[A-Za-z0-9_.:+-]{1,80}", round_id):
-            raise CrawlError(f"round id {round_id!r:.100}: use letters, digits and _ . : + -")
+        if round_id is not None and not re.fullmatch(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,80}", round_id):
+            raise CrawlError(f"round id {round_id!r:.100}: use letters, digits and _ . -")
         with self.lock:
             state, etag = self._read()
             if round_id is not None and f"rounds/{round_id}/round.json" in self.objects.list(f"rounds/{round_id}/"):

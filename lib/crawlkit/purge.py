@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 PLANS = "control/purge/"
-_FORGOTTEN = ("capture_id", "body_sha256", "text_sha256", "payload_digest", "simhash", "etag", "last_modified", "content_type", "content_length", "fetched_at", "outlinks", "last_fetch", "last_status", "next_fetch",
+_FORGOTTEN = ("capture_id", "body_sha256", "text_sha256", "payload_digest", "simhash", "etag", "last_modified", "content_type", "content_length", "fetched_at", "copy_url", "outlinks", "last_fetch", "last_status", "next_fetch",
               "interval_s", "error_detail")
 
 
@@ -127,7 +127,7 @@ def _remove(job: Job, target: Target, files: list[str]) -> dict[str, Any]:
     ids = job.read("captures").where(target.column()).select("capture_id", "round_id").persist()
     try:
         rounds = sorted(r[0] for r in ids.select("round_id").distinct().collect())
-        lost = job.read("captures").where(~target.column()).join(ids.selectExpr("capture_id AS revisit_of"), "revisit_of", "left_semi").select("capture_id", "url_key", "host").persist()
+        lost = job.read("captures").where(~target.column()).join(ids.selectExpr("capture_id AS revisit_of"), "revisit_of", "left_semi").select("revisit_of", "url_key", "host").distinct().persist()
         counts: dict[str, Any] = {"files": len(moves), "replaced": sorted(moves), "refetched": _forget_rows(job, target, lost)}
         _blank_captures(job, target, rounds, moves)
         counts |= _drop_rows(job, target, ids, rounds)
@@ -194,7 +194,7 @@ def _forget_rows(job: Job, target: Target, lost: "DataFrame") -> int:
     from crawlkit.stages.fold import bucket_summary, live_log, reduce_rows
 
     n = job.cfg.frontier.buckets
-    anew = [(bytearray(r.url_key), r.capture_id, host_bucket(registered_domain(r.host), n)) for r in lost.collect()]
+    anew = [(bytearray(r.url_key), r.revisit_of, host_bucket(registered_domain(r.host), n)) for r in lost.collect()]
     buckets = sorted(target.buckets(n) | {b for *_, b in anew})
     mine = {"host_bucket": buckets}
     log = live_log(job.read("crawldb_log").where(in_list("host_bucket", buckets)), job.read("buckets"))
@@ -203,7 +203,7 @@ def _forget_rows(job: Job, target: Target, lost: "DataFrame") -> int:
     copies = F.broadcast(job.spark.createDataFrame([(k, c) for k, c, _ in anew], "url_key binary, lost string").groupBy("url_key").agg(F.collect_set("lost").alias("lost")))
     rows = rows.join(copies, "url_key", "left").withColumn("again", ~is_target & F.coalesce(F.array_contains("lost", F.col("capture_id")), F.lit(False)))
     types = {c.name: c.type for c in TABLES["crawldb"].columns}
-    again_forgets = ("capture_id", "payload_digest", "etag", "last_modified", "fetched_at")
+    again_forgets = ("capture_id", "payload_digest", "etag", "last_modified", "fetched_at", "copy_url")
     changed = {c: F.when(is_target | (F.col("again") if c in again_forgets else F.lit(False)), F.lit(None)).otherwise(F.col(c)).cast(types[c]) for c in _FORGOTTEN}
     now = F.timestamp_micros(F.lit(round(time.time() * 1e6)))
     changed["next_fetch"] = F.when(is_target, F.lit(None)).when(F.col("again") & F.col("next_fetch").isNotNull(), F.least("next_fetch", now)).otherwise(F.col("next_fetch"))

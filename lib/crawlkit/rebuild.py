@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.objects import Objects
-from crawlkit.adapters.parts import Record, WarcFile, encode_part, part_key
+from crawlkit.adapters.parts import Record, WarcFile, encode_part, part_key, part_keys, part_number
 from crawlkit.adapters.warc_log import read_log
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl import Crawl, CrawlError, Place, Round
@@ -142,10 +142,20 @@ def _parts_of(job: Job, names: list[str]) -> dict[str, Any]:
     frame = job.spark.createDataFrame(list(enumerate(names)), "n int, name string") if names else None
     rows = [] if frame is None else frame.repartition(job.spark.sparkContext.defaultParallelism).mapInArrow(run, "told string").collect()
     rounds: dict[str, dict[str, Any]] = {}
-    counts = Counter({"records": 0, "lost": 0, "unnamed": 0})
-    for told in (json.loads(r.told) for r in rows):
-        counts.update(told["counts"])
-        rounds |= told["rounds"]
+    files = sorted((json.loads(r.told) for r in rows), key=lambda f: (-len(f["logs"]), names[f["n"]]))
+    taken: set[str] = set()
+    counts, twice = Counter({"records": 0, "lost": 0, "unnamed": 0, "files_twice": 0}), set[int]()
+    for f in files:
+        if f["logs"] and taken.issuperset(f["logs"]):  # packed into a file that is taken, and not yet removed as an orphan
+            twice.add(f["n"])
+            counts["files_twice"] += 1
+            continue
+        taken.update(f["logs"])
+        counts.update(f["counts"])
+        rounds |= f["rounds"]
+    for key in part_keys(objects, "parts/") if twice else ():
+        if part_number(key) in twice:
+            objects.delete(key)
     return {"rounds": {k: v for k, v in rounds.items() if "no" in v}, "counts": dict(counts)}
 
 
@@ -164,7 +174,7 @@ def _part_of(warcs: Objects, objects: Objects, name: str, n: int) -> dict[str, A
     for (round_id, slot, attempt), records in by_attempt.items():
         if round_id in log.rounds:
             objects.put(part_key(round_id, slot, attempt, n), encode_part([WarcFile(name, name, warcs.size(name), log.counts["records"]), *records]))
-    return {"rounds": log.rounds, "counts": dict(log.counts)}
+    return {"n": n, "rounds": log.rounds, "counts": dict(log.counts), "logs": log.logs}
 
 
 def _round_again(job: Job, round_: Round) -> None:

@@ -34,6 +34,7 @@ class FetchItem:
     prev_payload_digest: str | None = None  # "sha1:BASE32"
     prev_capture_id: str | None = None
     prev_fetched_at: float | None = None  # WARC-Date of the stored copy
+    prev_copy_url: str | None = None  # where the stored copy is another URL's
     # robots rows only
     robots_status: int | None = None  # None: never fetched
     robots_body: bytes | None = None

@@ -87,6 +87,7 @@ content_type string | media type of the stored copy
 content_length bigint | stored payload, bytes
 capture_id string | capture of the stored copy
 fetched_at timestamp | WARC-Date of the stored copy
+copy_url string | URL of the stored copy where it is another's, to which revisit records refer
 outlinks int | links found on the stored copy
 flags array<string> | duplicate_of, redirect_too_long, noindex, soft404 ...
 """

@@ -94,6 +94,12 @@ def part_keys(objects: Objects, prefix: str) -> list[str]:
     return [key for _, key in sorted(found, key=lambda p: tuple(int(g) for g in p[0].groups()[1:]))]
 
 
+def part_number(key: str) -> int:
+    """The n of a part's key."""
+    m = _KEY.fullmatch(key)
+    return int(m[4]) if m else -1
+
+
 def read_part(objects: Objects, key: str) -> Part:
     """One part. Raises PartDamaged, ObjectMissing."""
     m = _KEY.fullmatch(key)

@@ -143,7 +143,7 @@ class Recorder:
         """The copy that holds this body: the URL's own, else one of this slot."""
         if item is not None and item.prev_capture_id and item.prev_payload_digest and item.prev_fetched_at is not None:
             if answer.status == 304 or digest == item.prev_payload_digest:
-                return Earlier(item.url, item.prev_fetched_at, item.prev_payload_digest, record_id(item.prev_capture_id)), item.prev_capture_id
+                return Earlier(item.prev_copy_url or item.url, item.prev_fetched_at, item.prev_payload_digest, record_id(item.prev_capture_id)), item.prev_capture_id
         known = self._stored.get(digest)
         if known is None or answer.status == 304:
             return None, None

@@ -19,11 +19,15 @@ STORED = ("response", "revisit")
 
 
 class WarcLog(NamedTuple):
-    """rounds: id -> name, number, nominal time, seed. lost: captures whose record is gone. unnamed: records that no log names."""
+    """rounds: id -> name, number, nominal time, seed. lost: captures whose record is gone. unnamed: records that no log names.
+
+    logs: ids of the log records; a file that packing or purging made has those of the files that it was made of.
+    """
 
     rounds: dict[str, dict[str, Any]]
     records: list[Capture | RobotsCopy]
     counts: Counter[str]
+    logs: list[str]
 
 
 def is_log(record: WarcRecord) -> bool:
@@ -35,10 +39,12 @@ def read_log(file: BinaryIO, filename: str) -> WarcLog:
     rounds: dict[str, dict[str, Any]] = {}
     told: list[Capture | RobotsCopy] = []
     places: dict[str, tuple[int, int]] = {}
+    logs: list[str] = []
     for record in iter_records(file):
         if record.type in STORED:
             places[record.headers.get("warc-record-id", "")] = record.offset, record.length
         elif is_log(record):
+            logs.append(record.headers.get("warc-record-id", ""))
             try:
                 _read_lines(record.block, rounds, told)
             except (ValueError, KeyError, TypeError) as e:
@@ -55,7 +61,7 @@ def read_log(file: BinaryIO, filename: str) -> WarcLog:
                 r.warc_filename, (r.warc_record_offset, r.warc_record_length) = filename, place
         kept.append(r)
     counts["unnamed"] = len(places)
-    return WarcLog(rounds, kept, counts)
+    return WarcLog(rounds, kept, counts, logs)
 
 
 def only_log(file: BinaryIO) -> bool:

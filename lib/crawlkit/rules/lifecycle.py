@@ -15,7 +15,8 @@ from crawlkit.rules.schedule import class_of_row, initial_interval_s, next_inter
 
 Row = dict[str, Any]
 HISTORY_LENGTH = 32
-KEPT_BODY = ("body_sha256", "text_sha256", "payload_digest", "simhash", "content_type", "content_length", "capture_id", "fetched_at", "outlinks")
+KEPT_BODY = ("body_sha256", "text_sha256", "payload_digest", "simhash", "content_type", "content_length", "capture_id", "fetched_at", "copy_url", "outlinks")
+COPY = ("capture_id", "fetched_at", "copy_url")  # which stored body the row has; a revisit record has none
 DIGESTS = {"body_sha256", "text_sha256", "payload_digest", "simhash"}
 TRANSIENT_FLAGS = {"redirect_too_long", "noindex", "nofollow", "truncated", "content_type_not_parsed"}
 
@@ -85,8 +86,9 @@ def _keep_copy(new: Row, seen: Mapping[str, Any]) -> None:
     for name in KEPT_BODY:
         if seen.get("truncated") and name in DIGESTS:
             continue  # a cut body says nothing about change: the digests stay those of the last whole copy
-        if not own or seen.get(name) is not None:  # an unchanged copy keeps what is known of the stored one
-            new[name] = seen.get(name)
+        if own and (name in COPY or seen.get(name) is None):
+            continue  # an unchanged copy keeps what is known of the stored one
+        new[name] = seen.get(name)
 
 
 def _history(row: Mapping[str, Any], letter: str) -> str:

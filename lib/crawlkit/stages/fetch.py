@@ -15,7 +15,7 @@ RunSlot = Callable[[Iterable[FetchItem]], dict[str, int]]
 _ITEM = {
     "round_id": "round_id", "url_key": "url_key", "url": "url", "host": "host", "domain": "domain", "slot": "slot", "rank": "rank", "kind": "kind",
     "not_before": "cast(not_before as double)", "depth": "depth", "redirects": "redirects", "priority_class": "priority_class", "etag": "etag", "last_modified": "last_modified", "prev_payload_digest": "payload_digest", "prev_capture_id": "capture_id",
-    "prev_fetched_at": "cast(fetched_at as double)", "robots_status": "robots_status", "robots_body": "robots_body", "robots_fetched_at": "cast(robots_fetched_at as double)",
+    "prev_fetched_at": "cast(fetched_at as double)", "prev_copy_url": "copy_url", "robots_status": "robots_status", "robots_body": "robots_body", "robots_fetched_at": "cast(robots_fetched_at as double)",
     "robots_expires_at": "cast(robots_expires as double)", "host_state": "host_state",
 }
 

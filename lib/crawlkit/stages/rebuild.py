@@ -42,7 +42,7 @@ def outcomes(captures: DataFrame, pages: DataFrame, rounds: DataFrame) -> DataFr
     """Events of fetches. rounds (`ROUNDS`): `settled` where the outcomes went into the frontier (not those of an abandoned round)."""
     done = captures.where("is_outcome AND kind <> 'robots'").join(F.broadcast(rounds.where("settled")), "round_id").withColumn("retry_wait_s", F.lit(0.0))
     about = done.select("capture_id", "no", "now", "url", F.col("kind").alias("fetch_kind"), *planned_as())
-    seen = seen_of(done, pages).select("url_key", "seen", F.col("seen.capture_id").alias("capture_id"))
+    seen = seen_of(done, pages, captures)
     return _events(seen.join(about, "capture_id").withColumns({"phase": F.lit(FETCHED), "seq": F.lit(0)}))
 
 

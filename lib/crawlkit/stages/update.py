@@ -19,7 +19,7 @@ from crawlkit.tables import ARROW, TABLES
 
 ROW = TABLES["crawldb"].columns
 SEEN_TYPES = ("outcome: string, reason: string, detail: string, status: int, record_type: string, own_digest: boolean, truncated: string, etag: string, last_modified: string, content_type: string, "
-              "content_length: bigint, capture_id: string, fetched_at: double, payload_digest: string, body_sha256: string, text_sha256: string, simhash: bigint, outlinks: int, page_flags: array<string>, retry_wait_s: double")
+              "content_length: bigint, capture_id: string, fetched_at: double, copy_url: string, payload_digest: string, body_sha256: string, text_sha256: string, simhash: bigint, outlinks: int, page_flags: array<string>, retry_wait_s: double")
 
 
 def _seconds(c: Column, type_: str) -> Column:
@@ -34,7 +34,7 @@ def state_rows(fetchlist: DataFrame, captures: DataFrame, pages: DataFrame, stat
     pages_planned = fetchlist.where("kind <> 'robots'").select("url_key", F.struct(*[_seconds(F.col(c.name), c.type).alias(c.name) for c in ROW]).alias("row"))
     done = captures.where(f"is_outcome AND kind <> 'robots' AND outcome <> '{Outcome.DEFERRED}'")
     wait = F.get_json_object("state_json", "$.retry_after_until").cast("double") - F.col("ended").cast("double")
-    seen = seen_of(done.join(states, "host", "left").withColumn("retry_wait_s", F.greatest(wait, F.lit(0.0))), pages)
+    seen = seen_of(done.join(states, "host", "left").withColumn("retry_wait_s", F.greatest(wait, F.lit(0.0))), pages, captures)
     types = {c.name: ("double" if c.type == "timestamp" else c.type) for c in ROW}
     schema = ", ".join(f"`{n}` {t}" for n, t in types.items())
 
@@ -48,12 +48,19 @@ def state_rows(fetchlist: DataFrame, captures: DataFrame, pages: DataFrame, stat
         "round_id": F.lit(round_id), "writer": F.lit("update"), "kind": F.lit("state"), "seq": F.lit(0).cast("bigint"), "force": F.lit(False)})
 
 
-def seen_of(done: DataFrame, pages: DataFrame) -> DataFrame:
-    """url_key, seen (as rules.lifecycle.next_row takes it) of outcomes with their retry_wait_s."""
+def seen_of(done: DataFrame, pages: DataFrame, captures: DataFrame) -> DataFrame:
+    """url_key, capture_id, seen (as rules.lifecycle.next_row takes it) of outcomes with their retry_wait_s.
+
+    captures: those among which the copies are that revisits refer to; the copy is what a row keeps, never the revisit.
+    """
+    copies = captures.where("record_type = 'response'").select(F.col("capture_id").alias("revisit_of"), F.col("url").alias("stored_url"), F.col("started").alias("stored_at"))
     body = pages.select(F.col("capture_id"), "body_sha256", "text_sha256", "simhash", F.col("links").alias("outlinks"), F.col("flags").alias("page_flags"))
-    return done.join(body, "capture_id", "left").select("url_key", F.struct(
+    found = done.join(body, "capture_id", "left").join(copies, "revisit_of", "left")
+    there = F.col("stored_at").isNotNull()
+    return found.select("url_key", "capture_id", F.struct(
         "outcome", "reason", "detail", "status", "record_type", (F.col("body_sha256").isNull() & (F.col("record_type") == "revisit")).alias("own_digest"), "truncated", "etag",
-        "last_modified", "content_type", F.col("body_bytes").alias("content_length"), "capture_id", F.col("started").cast("double").alias("fetched_at"), "payload_digest",
+        "last_modified", "content_type", F.col("body_bytes").alias("content_length"), F.when(there, F.col("revisit_of")).otherwise(F.col("capture_id")).alias("capture_id"),
+        F.coalesce("stored_at", "started").cast("double").alias("fetched_at"), F.when(F.col("stored_url") != F.col("url"), F.col("stored_url")).alias("copy_url"), "payload_digest",
         "body_sha256", "text_sha256", "simhash", "outlinks", "page_flags", "retry_wait_s").alias("seen"))
 
 
