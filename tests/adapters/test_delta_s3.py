@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 
@@ -148,6 +149,19 @@ def test_a_store_that_is_down_is_told_as_that(proxy, tmp_path):
             call()
     proxy.down = False
     assert numbers(t) == Counter([1])
+
+
+@pytest.mark.ci
+def test_files_that_a_killed_writer_left_on_this_machine_go(endpoint, tmp_path):
+    t = tables(endpoint, tmp_path)
+    (tmp_path / "spool").mkdir()
+    left, young, other = (tmp_path / "spool" / name for name in ("a" * 32 + ".parquet", "b" * 32 + ".parquet", "mine.parquet"))
+    for file in (left, young, other):
+        file.write_bytes(b"PAR1")
+    for file in (left, other):
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    assert t.abort_unfinished(1_700_000_100) == 1
+    assert not left.exists() and young.exists() and other.exists()
 
 
 @pytest.mark.ci

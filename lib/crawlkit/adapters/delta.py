@@ -44,6 +44,7 @@ S3_DIRECT_FILES = 16  # each costs three calls of planning, two of them one afte
 APPEND_TRIES = 10  # an addition meets at most a compaction
 _PUT_ID = "put-id"
 _PAUSE_S = 0.5
+_LEFT = re.compile(r"[0-9a-f]{32}\.parquet")  # as delta_files.py names them
 
 
 class TableError(RuntimeError):
@@ -266,8 +267,13 @@ class Tables:
             time.sleep(_PAUSE_S)
 
     def abort_unfinished(self, begun_before: float) -> int:
-        """Remove uploads of data files that began before a time (Unix s) and were never finished; how many."""
-        return self._store.abort_unfinished(begun_before) if self._store is not None else 0
+        """Remove uploads of data files, and this machine's files on their way to the store, that began before a time (Unix s) and were never finished; how many."""
+        if self._store is None:
+            return 0
+        left = [f for f in self._spool.glob("*.parquet") if _LEFT.fullmatch(f.name) and f.stat().st_mtime < begun_before]
+        for file in left:
+            file.unlink(missing_ok=True)
+        return self._store.abort_unfinished(begun_before) + len(left)
 
     def _lacks(self, name: str, have: Sequence[str]) -> list[str]:
         """Columns that the table got in a later version of this program: null until it is next written. Raises TableError if it is no table of ours."""
