@@ -13,7 +13,7 @@ from tests.s3_server import KEYS
 
 
 # Folders and files whose tests start servers or processes, or wait for them: not part of the quick run, but of every `make test`.
-WAITING = ("control/", "exports/", "stages/test_parse", "test_one", "test_bad_input_cli", "test_fakeweb", "test_metrics", "test_api", "rules/test_fuzz",
+WAITING = ("control/", "exports/", "stages/test_parse", "test_one", "test_open", "test_bad_input_cli", "test_fakeweb", "test_metrics", "test_api", "rules/test_fuzz",
            *(f"adapters/test_{name}" for name in ("slot", "lease", "engine_requests", "fetcher", "dns", "objects", "delta_crash", "delta_s3", "guard_mutation", "proxy", "spool", "session", "floods", "misbehaving", "ssrf")))
 
 LONG = ("test_kills", "test_submit")  # minutes each: make test-slow

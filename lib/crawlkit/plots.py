@@ -64,6 +64,7 @@ def columns(rows: list[dict[str, Any]], title: str) -> str:
         base = [a + b for a, b in zip(base, values, strict=True)]
     labels = [_label(r["label"]) for r in rows]
     ax.set_xticks(range(len(rows)), labels, rotation=0 if sum(map(len, labels)) < 45 else 60)
+    ax.set_xlim(-0.6, max(len(rows), 4) - 0.4)  # one column alone is no wall
     ax.grid(axis="x", visible=False)
     if len(names) > 1:
         ax.legend(frameon=False, fontsize=9)
