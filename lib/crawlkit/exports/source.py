@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from crawlkit.adapters.delta import TableError
 from crawlkit.config import Config, ConfigError
+from crawlkit.control.commands import plain_tables
 from crawlkit.crawl import Crawl, Place
 
 BATCH_ROWS = 4096
@@ -40,11 +41,10 @@ class Source:
         """The same as Arrow record batches; memory is bounded by a few of them."""
         if not self.has(table):
             return
-        place = self._place(table)
         try:
-            found = DeltaTable(place, storage_options=self.options(place)).to_pyarrow_dataset()
-        except (DeltaError, TableNotFoundError, OSError) as e:
-            raise ConfigError(f"table {table} at {place} cannot be read: {str(e).splitlines()[0]:.300}") from None
+            found = plain_tables(self.crawl).dataset(table)
+        except (TableError, OSError) as e:
+            raise ConfigError(str(e)) from None
         yield from found.to_batches(columns=list(columns), filter=where, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
 
     def rounds(self, round_id: str | None = None) -> list[str]:
