@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from crawlkit.config import SparkConfig
 from tests.known_crawl import known_crawl  # noqa: F401  (a fixture)
@@ -16,12 +17,22 @@ from tests.s3_server import KEYS
 WAITING = ("control/", "exports/", "stages/test_parse", "test_one", "test_open", "test_bad_input_cli", "test_fakeweb", "test_metrics", "test_api", "rules/test_fuzz",
            *(f"adapters/test_{name}" for name in ("slot", "lease", "engine_requests", "fetcher", "dns", "objects", "delta_crash", "delta_s3", "guard_mutation", "proxy", "spool", "session", "floods", "misbehaving", "ssrf")))
 
+MEASURING = ("test_attack[", "test_hostile_", "test_a_million_", "test_real_files_share", "test_ordinary_pages", "test_fragmentation_")  # how a test's name begins that measures time, or many files
+
 LONG = ("test_kills", "test_submit")  # minutes each: make test-slow
+
+
+settings.register_profile("quick", max_examples=25)
+
+
+def pytest_configure(config):
+    if config.option.markexpr == "not spark and not slow":  # each law by fewer examples than in `make test`
+        settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.relative_to(Path(__file__).parent).as_posix().startswith(WAITING) and item.get_closest_marker("slow") is None:
+        if (item.path.relative_to(Path(__file__).parent).as_posix().startswith(WAITING) or item.name.startswith(MEASURING)) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.ci)
         elif item.path.stem in LONG:
