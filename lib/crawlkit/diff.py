@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import html
-from pathlib import Path
 from typing import Any
 
 from crawlkit.adapters.delta import quote
 from crawlkit.adapters.duck import ask
-from crawlkit.adapters.objects import open_objects
 from crawlkit.config import ConfigError
 from crawlkit.control.commands import plain_tables
 from crawlkit.crawl import Crawl
 from crawlkit.plots import css
+from crawlkit.report import put_file
 from crawlkit.views import VIEWS
 
 MAX_ROWS = 10_000
@@ -46,12 +45,8 @@ def diff(crawl: Crawl, before: str, after: str) -> list[dict[str, Any]]:
 
 def write_page(crawl: Crawl, before: str, after: str, rows: list[dict[str, Any]]) -> str:
     """Write the page of a diff beside the report; its address."""
-    name, body = f"diff-{before}-{after}.html", render(crawl.cfg.crawl.id, before, after, rows)
-    if "://" in crawl.report:
-        open_objects(crawl.report, crawl.cfg.s3).put(name, body.encode())
-    else:
-        Path(crawl.report).mkdir(parents=True, exist_ok=True)
-        (Path(crawl.report) / name).write_text(body, "utf-8")
+    name = f"diff-{before}-{after}.html"
+    put_file(crawl, name, render(crawl.cfg.crawl.id, before, after, rows))
     return f"{crawl.report}/{name}"
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from crawlkit.adapters.delta import quote
 from crawlkit.adapters.objects import open_objects
 from crawlkit.audit import audit
-from crawlkit.crawl import Round
+from crawlkit.crawl import Crawl, Round
 from crawlkit.metrics import live_values, prometheus_text
 from crawlkit.plots import bars, columns, css, lines
 from crawlkit.rules.alerts import evaluate, load_rules, round_values
@@ -67,9 +67,9 @@ def write_report(job: "Job", round_: Round) -> "Counts":
         job.tables.replace("stages", stages)
         job.tables.replace("metrics", metrics, {"round_id": [round_.id]})
     twin = {"crawl": job.cfg.crawl.id, "round_id": round_.id, "nominal_time": _iso(round_.now), **data, "alerts": [a._asdict() for a in alerts], "stages": [s for s in stages if s["round_id"] == round_.id]}
-    _put(job, "report.json", json.dumps(twin, indent=1, default=str))
-    _put(job, "index.html", render(twin, {n: (t, p, s.replace("{round}", quote(round_.id))) for n, (t, p, s) in QUERIES.items()}))
-    _put(job, "metrics.prom", prometheus_text(job.cfg.crawl.id, metrics, alerts, round_.id))
+    put_file(job.crawl, "report.json", json.dumps(twin, indent=1, default=str))
+    put_file(job.crawl, "index.html", render(twin, {n: (t, p, s.replace("{round}", quote(round_.id))) for n, (t, p, s) in QUERIES.items()}))
+    put_file(job.crawl, "metrics.prom", prometheus_text(job.cfg.crawl.id, metrics, alerts, round_.id))
     return {"metrics": len(metrics), "alerts": firing}
 
 
@@ -84,10 +84,11 @@ def _round_metrics(job: "Job", round_: Round) -> list[dict[str, Any]]:
     return [{"round_id": round_.id, "name": n, "labels": "{}", "value": float(v)} for n, v in values.items()]
 
 
-def _put(job: "Job", name: str, text: str) -> None:
-    if "://" in job.crawl.report:
-        return open_objects(job.crawl.report, job.cfg.s3).put(name, text.encode())
-    folder = Path(job.crawl.report)
+def put_file(crawl: Crawl, name: str, text: str) -> None:
+    """Write a file of the report, in a folder or in S3; it appears whole."""
+    if "://" in crawl.report:
+        return open_objects(crawl.report, crawl.cfg.s3).put(name, text.encode())
+    folder = Path(crawl.report)
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{name}.part"
     part.write_text(text, "utf-8")
