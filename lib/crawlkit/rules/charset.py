@@ -56,13 +56,24 @@ def decode_utf8(body: bytes, content_type: str | None = None) -> tuple[bytes, En
         return body, encoding
     if encoding.how == "bom":
         body = body[3 if encoding.name == "utf-8" else 2 :]
-    if encoding.name == "utf-8":
-        try:
-            body.decode()
-            return body, encoding
-        except UnicodeDecodeError:
-            pass
+    if encoding.name == "utf-8" and _is_utf8(body):
+        return body, encoding
     return decode_as(body, encoding.name).encode("utf-8", "replace"), encoding
+
+
+def is_utf8(raw: bytes) -> bool:
+    """Twin of `_scan.is_utf8`: whether bytes are UTF-8 (RFC 3629)."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+try:
+    from crawlkit.rules._scan import is_utf8 as _is_utf8
+except ImportError:
+    _is_utf8 = is_utf8
 
 
 _CHARSET_PARAM = re.compile(r""";[ \t]*charset[ \t]*=[ \t]*(?:"([^"]*)"?|'([^']*)'?|([^\s;,"']+))""", re.I)
@@ -187,9 +198,10 @@ def _detect(body: bytes) -> Encoding:
     zeros = head[:1024].count(0)
     if zeros * 4 > len(head[:1024]):
         return Encoding("utf-16le" if head[1:1024:2].count(0) * 2 > zeros else "utf-16be", "detected")
+    if _is_utf8(body):
+        return Encoding("utf-8", "detected")
     try:
         body.decode("utf-8")
-        return Encoding("utf-8", "detected")
     except UnicodeDecodeError as e:
         if len(body) - e.start < 4 and "end of data" in e.reason and not body[: e.start].isascii():
             return Encoding("utf-8", "detected")  # a body cut inside its last character

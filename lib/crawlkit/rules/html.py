@@ -1,5 +1,7 @@
 """HTML as one pass over a lexbor tree: what the markup says, before any address is resolved.
 
+The pass is made in C (`_tree.c`); where that module is not built (a package shipped as a zip), `_Walk` makes it in Python.
+
 `read_html` gives the text blocks with their place in the tree, anchors, link and meta elements, frames, images and media.
 Parsing follows the HTML Standard with scripting off, so `noscript` is markup; `template` content is not part of the page.
 """
@@ -10,6 +12,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import selectolax.lexbor
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawlkit.rules.htmlguard import guarded
@@ -39,7 +42,7 @@ _KINDS = {
     tag: (_FLAGS.get(tag, 0), tag in _BLOCKS, tag in _BLOCKS and tag not in ("br", "dd", "dt", "hr", "html", "li", "option", "p", "td", "th", "tr"))
     for tag in {*_FLAGS, *_BLOCKS, *_WANTED, "br"}
 }
-_ABSENT = object()
+_ADDRESSES = frozenset("base link frame iframe meta".split())  # beside a and area
 _MEDIA = {"source": "src", "video": "src", "audio": "src", "track": "src", "embed": "src", "object": "data"}
 
 
@@ -110,28 +113,26 @@ def parse_tree(markup: str | bytes) -> tuple[LexborHTMLParser, list[str]]:
 
 def read_html(markup: str | bytes) -> Document:
     """Everything that the later steps need of a page's markup, in one pass. Never raises."""
-    raw = _raw(markup)
-    tree, cut = parse_tree(raw)
-    doc = Document(flags=cut, tree=tree)
-    if tree.root is not None:
-        _Walk(doc, _hidden(tree, raw), _WANTED if b"ld+json" in raw else _WANTED - {"script"}).run(tree.root)
-    return doc
+    return _read(_raw(markup), True)
 
 
 def read_addresses(markup: str | bytes) -> Document:
     """Only what names an address (anchors without their text, link, meta, base and frame elements): for callers that want links."""
-    tree, cut = parse_tree(markup)
+    return _read(_raw(markup), False)
+
+
+def _read(raw: bytes, text: bool) -> Document:
+    tree, cut = parse_tree(raw)
     doc = Document(flags=cut, tree=tree)
-    for node in tree.css("a,area"):
-        raw = node.attributes
-        href = raw.get("href", raw.get("xlink:href", _ABSENT))
-        if len(doc.anchors) == MAX_ANCHORS:
-            doc.anchors_dropped += href is not _ABSENT
-        elif href is not _ABSENT:
-            doc.anchors.append(Anchor(node.tag or "", href or "", raw.get("rel") or "", "", 0))
-    walk = _Walk(doc, frozenset(), _WANTED)
-    for node in tree.css("base,link,frame,iframe,meta[http-equiv]"):
-        walk.want(node, node.tag or "", _above(node), -1)
+    if tree.root is None:
+        return doc
+    if _tree is None:
+        found = _Walk(_hidden(tree, raw) if text else frozenset(), b"ld+json" in raw, text).run(tree.root)
+    else:
+        found = _tree.walk(tree.root.mem_id, text, Block, Anchor, MAX_ANCHORS, MAX_ANCHOR_CHARS)
+    doc.blocks, doc.elements, doc.anchors, wanted, doc.anchors_dropped = found
+    for tag, attributes, flags, inner in wanted:
+        _note(doc, tag, attributes, flags, inner)
     return doc
 
 
@@ -139,12 +140,38 @@ def _raw(markup: str | bytes) -> bytes:
     return markup if isinstance(markup, bytes) else markup.encode("utf-8", "replace")
 
 
-def _above(node: LexborNode) -> int:
-    flags, parent = 0, node.parent
-    while parent is not None:
-        flags |= _FLAGS.get(parent.tag or "", 0)
-        parent = parent.parent
-    return flags
+def _note(doc: Document, tag: str, raw: dict[str, str], flags: int, text: str) -> None:
+    """What an element says beside the text around it. `raw`: its attributes; `text`: what is inside a title or script."""
+    if tag == "meta":
+        doc.metas.append((raw, flags))
+    elif tag == "link":
+        doc.links.append((raw, flags))
+    elif _is_image(tag, raw):
+        doc.images.append(Image(raw.get("src", ""), raw.get("srcset", ""), raw.get("alt", ""), raw.get("width", ""), raw.get("height", "")))
+    elif tag == "base":
+        if doc.base_href is None and "href" in raw:
+            doc.base_href = raw["href"]
+    elif tag == "title":
+        doc.title = doc.title or " ".join(text.split()) or None
+    elif tag in _MEDIA:
+        if address := raw.get(_MEDIA[tag]):
+            doc.media.append(address)
+        if poster := raw.get("poster"):
+            doc.images.append(Image(poster, "", "", "", ""))
+    elif tag == "iframe" or tag == "frame":
+        if src := raw.get("src"):
+            doc.frames.append((tag, src))
+    elif tag == "html":
+        doc.lang = raw.get("lang") or raw.get("xml:lang") or None
+    elif tag == "time":
+        if when := raw.get("datetime"):
+            doc.times.append(when)
+    elif tag == "script" and "ld+json" in raw.get("type", "").lower():
+        doc.json_ld.append(text)
+
+
+def _is_image(tag: str, raw: dict[str, str]) -> bool:
+    return tag == "img" or (tag == "source" and "srcset" in raw) or (tag == "input" and raw.get("type", "").lower() == "image")
 
 
 def _hidden(tree: LexborHTMLParser, raw: bytes) -> frozenset[int]:
@@ -155,23 +182,30 @@ def _hidden(tree: LexborHTMLParser, raw: bytes) -> frozenset[int]:
     return frozenset(n.mem_id for n in found if n.tag not in ("html", "body", "main", "article") and n.attributes.get("hidden") != "until-found")
 
 
+_Wanted = tuple[str, dict[str, str], int, str]
+
+
 class _Walk:
     """One pass in document order. Each element's state (block element, flags, anchor) is what its children inherit."""
 
-    def __init__(self, doc: Document, hidden: frozenset[int], wanted: frozenset[str]) -> None:
-        self.doc = doc
+    def __init__(self, hidden: frozenset[int], scripts: bool, text: bool) -> None:
         self.hidden = hidden
-        self.wanted = wanted
+        self.text = text
+        self.tags = (_WANTED if scripts else _WANTED - {"script"}) if text else _ADDRESSES | {"a", "area"}
+        self.blocks: list[Block] = []
+        self.elements: list[tuple[int, str, str]] = [(0, "#document", "")]
         self.anchors: list[tuple[str, str, str, list[str], int]] = []
+        self.wanted: list[_Wanted] = []
+        self.dropped = 0
 
-    def run(self, root: LexborNode) -> None:
+    def run(self, root: LexborNode) -> tuple[list[Block], list[tuple[int, str, str]], list[Anchor], list[_Wanted], int]:
+        """Blocks, elements, anchors, wanted elements (tag, attributes, flags, text of a title or script), anchors dropped."""
         place = outside = (0, 0, -1)
         states: dict[int, tuple[int, int, int]] = {}  # by element: what its children inherit
         pieces: list[str] = []  # the open block: its text; `place` where it stands, `linked` characters of links in it
         linked = 0
-        elements, hidden, wanted, anchors = self.doc.elements, self.hidden, self.wanted, self.anchors
-        elements.append((0, "#document", ""))
-        for node in root.traverse(include_text=True):
+        elements, hidden, wanted, anchors = self.elements, self.hidden, self.tags, self.anchors
+        for node in root.traverse(include_text=self.text):
             tag = node.tag
             if tag == "-text":
                 text = node.text_content
@@ -202,7 +236,7 @@ class _Walk:
                 own, is_block, named = kind
                 index, flags, anchor = state
                 flags |= own
-                if is_block:
+                if is_block and self.text:
                     names = ""
                     if named and (attributes := node.attributes):
                         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
@@ -223,9 +257,8 @@ class _Walk:
             states[key] = state
         if pieces:
             self.close(pieces, place, linked)
-        self.doc.anchors = [
-            Anchor(tag, href, rel, " ".join("".join(text[:100]).split())[:MAX_ANCHOR_CHARS], flags) for tag, href, rel, text, flags in anchors
-        ]
+        named = [Anchor(tag, href, rel, " ".join("".join(text[:100]).split())[:MAX_ANCHOR_CHARS], flags) for tag, href, rel, text, flags in anchors]
+        return self.blocks, elements, named, self.wanted, self.dropped
 
     def foreign(self, node: LexborNode, tag: str, index: int, flags: int, anchor: int) -> tuple[int, int, int]:
         """The state of an element inside svg or math."""
@@ -242,48 +275,36 @@ class _Walk:
         text = " ".join("".join(pieces).split())
         pieces.clear()
         if text:
-            self.doc.blocks.append(Block(text, place[0], place[1], min(linked, len(text))))
+            self.blocks.append(Block(text, place[0], place[1], min(linked, len(text))))
 
     def want(self, node: LexborNode, tag: str, flags: int, anchor: int) -> int:
         """Notes an element that says more than its text; returns the anchor that its content belongs to."""
-        doc = self.doc
-        raw = node.attributes
+        raw = {k: v or "" for k, v in node.attributes.items()}
         if tag == "a" or tag == "area":
-            href = "href" if "href" in raw else "xlink:href"
-            if href not in raw:
+            href = raw.get("href", raw.get("xlink:href"))
+            if href is None:
                 return anchor
             if len(self.anchors) == MAX_ANCHORS:
-                doc.anchors_dropped += 1
+                self.dropped += 1
                 return anchor
-            self.anchors.append((tag, raw[href] or "", raw.get("rel") or "", [raw.get("alt") or ""] if tag == "area" else [], flags))
+            self.anchors.append((tag, href, raw.get("rel", ""), [raw.get("alt", "")] if tag == "area" and self.text else [], flags if self.text else 0))
             return len(self.anchors) - 1 if tag == "a" else anchor
-        if tag == "meta":
-            doc.metas.append(({k: v or "" for k, v in raw.items()}, flags))
-        elif tag == "link":
-            doc.links.append(({k: v or "" for k, v in raw.items()}, flags))
-        elif tag == "img" or (tag == "source" and "srcset" in raw) or (tag == "input" and (raw.get("type") or "").lower() == "image"):
-            alt = raw.get("alt") or ""
-            doc.images.append(Image(raw.get("src") or "", raw.get("srcset") or "", alt, raw.get("width") or "", raw.get("height") or ""))
-            if alt and anchor >= 0:
-                self.anchors[anchor][3].append(f" {alt} ")
-        elif tag == "base":
-            if doc.base_href is None and "href" in raw:
-                doc.base_href = raw["href"] or ""
-        elif tag == "title":
-            doc.title = doc.title or " ".join(node.text().split()) or None
-        elif tag in _MEDIA:
-            if address := raw.get(_MEDIA[tag]):
-                doc.media.append(address)
-            if poster := raw.get("poster"):
-                doc.images.append(Image(poster, "", "", "", ""))
-        elif tag == "iframe" or tag == "frame":
-            if src := raw.get("src"):
-                doc.frames.append((tag, src))
-        elif tag == "html":
-            doc.lang = raw.get("lang") or raw.get("xml:lang") or None
-        elif tag == "time":
-            if when := raw.get("datetime"):
-                doc.times.append(when)
-        elif tag == "script" and "ld+json" in (raw.get("type") or "").lower():
-            doc.json_ld.append(node.text())
+        if tag == "meta" and not self.text and "http-equiv" not in raw:
+            return anchor
+        self.wanted.append((tag, raw, flags, node.text() if tag in ("title", "script") else ""))
+        if anchor >= 0 and self.text and _is_image(tag, raw) and raw.get("alt"):
+            self.anchors[anchor][3].append(f" {raw['alt']} ")
         return anchor
+
+
+try:
+    from crawlkit.rules import _tree
+
+    _tree.prepare(
+        selectolax.lexbor.__file__,
+        {tag: (*kind, 0 if tag not in _WANTED else 2 if tag in _ADDRESSES or tag in ("a", "area") else 1) for tag, kind in _KINDS.items()},
+        SKIP,
+        FOREIGN,
+    )
+except ImportError:
+    _tree = None

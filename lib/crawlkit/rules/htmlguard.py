@@ -43,7 +43,6 @@ _TOKEN = re.compile(
 )
 _ONE_ATTRIBUTE = rb"[\s/]*+[^\s/>=][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
 _ATTRIBUTE = re.compile(_ONE_ATTRIBUTE)
-_TOO_MANY = re.compile(rb"[A-Za-z][^\s/>]*+(?>%b){%d}" % (_ONE_ATTRIBUTE, MAX_ATTRIBUTES + 1))
 
 
 def guarded(raw: bytes) -> tuple[bytes, list[str]]:
@@ -51,25 +50,36 @@ def guarded(raw: bytes) -> tuple[bytes, list[str]]:
 
     The cuts: too_deep, too_many_attributes, too_many_formats, too_many_tags (what follows them is lost).
     """
-    tags = raw.count(b"<") + 1
-    if tags <= FEW_TAGS or (tags <= MANY_TAGS and tags * len(_FORMAT_OPEN.findall(raw)) <= MAX_REOPENED):
-        if not any(_TOO_MANY.match(raw, start) for start in _long_stretches(raw)):
-            return raw, []
+    tags, formats, many = _tag_counts(raw, LONG_TAG, MAX_ATTRIBUTES)
+    if not many and (tags < FEW_TAGS or (tags < MANY_TAGS and (tags + 1) * formats <= MAX_REOPENED)):
+        return raw, []
     scan = _Scan(raw)
     scan.run()
     return (scan.result(), sorted(scan.cut)) if scan.cut else (raw, [])
 
 
-def _long_stretches(raw: bytes) -> Iterator[int]:
-    """Where more than LONG_TAG bytes begin that hold no "<"."""
-    start = 0
-    while start + LONG_TAG < len(raw):
-        last = raw.rfind(b"<", start, start + LONG_TAG + 1)
+def tag_counts(raw: bytes, long: int, most: int) -> tuple[int, int, bool]:
+    """Twin of `_scan.tag_counts`: tags, start tags of formatting elements (where they matter), whether a tag has too many attributes."""
+    tags = raw.count(b"<")
+    too_many = re.compile(rb"[A-Za-z][^\s/>]*+(?>%b){%d}" % (_ONE_ATTRIBUTE, most + 1))
+    many = any(too_many.match(raw, start) for start in _long_stretches(raw, long))
+    return tags, len(_FORMAT_OPEN.findall(raw)) if FEW_TAGS <= tags < MANY_TAGS else 0, many
+
+
+try:
+    from crawlkit.rules._scan import tag_counts as _tag_counts
+except ImportError:
+    _tag_counts = tag_counts
+
+
+def _long_stretches(raw: bytes, long: int) -> Iterator[int]:
+    """Where more than `long` bytes begin, behind a "<", that hold no other."""
+    start = raw.find(b"<") + 1
+    while start and start + long < len(raw):
+        last = raw.rfind(b"<", start, start + long + 1)
         if last < 0:
             yield start
-            last = raw.find(b"<", start + LONG_TAG)
-            if last < 0:
-                return
+            last = raw.find(b"<", start + long)
         start = last + 1
 
 

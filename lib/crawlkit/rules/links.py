@@ -17,7 +17,7 @@ from crawlkit.rules.charset_codecs import document_query
 from crawlkit.rules.domains import registered_domain
 from crawlkit.rules.html import HEAD, MAX_ANCHORS, NOSCRIPT, Document
 from crawlkit.rules.refresh import parse_refresh
-from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of
+from crawlkit.rules.urls import DEFAULT_POLICY, Resolver, UrlPolicy, canonicalize, host_of
 
 MAX_LINKS = MAX_ANCHORS  # of one page, all kinds
 MAX_HEADER_CHARS = 16_384
@@ -129,9 +129,8 @@ def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> 
 
 class _Resolver:
     def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
-        self.base = base
+        self.canonicalize = Resolver(base, policy).canonicalize
         self.encoding = encoding
-        self.policy = policy
         self.known: dict[str, tuple[str, Reason | None]] = {}
 
     def resolve(self, reference: str) -> tuple[str, Reason | None]:
@@ -140,7 +139,7 @@ class _Resolver:
             return found
         text = reference if reference.isascii() else document_query(reference, self.encoding)
         try:
-            found = canonicalize(text.strip("\t\n\x0c\r "), self.base, self.policy), None
+            found = self.canonicalize(text), None
         except Refused as e:
             found = reference[:MAX_WRITTEN_CHARS], e.reason
         self.known[reference] = found

@@ -19,7 +19,12 @@ from ada_url import URL
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url_policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_PARAMS, UrlPolicy
 
-__all__ = ["DEFAULT_POLICY", "SESSION_PARAMS", "TRACKING_PARAMS", "Parts", "UrlPolicy", "canonical_many", "canonicalize", "host_of", "origin_of", "split", "url_key"]
+try:
+    from crawlkit.rules._scan import plain_url as _plain_url
+except ImportError:
+    _plain_url = None
+
+__all__ = ["DEFAULT_POLICY", "SESSION_PARAMS", "TRACKING_PARAMS", "Parts", "Resolver", "UrlPolicy", "canonical_many", "canonicalize", "host_of", "origin_of", "split", "url_key"]
 
 MAX_URL_CHARS = 65_536  # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -33,6 +38,8 @@ _UNIFORM_PATH = re.compile(r"[A-Za-z0-9/._~!$&'()*+,;:@=|\[\]-]*")
 _UNIFORM_QUERY = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?|\[\]-]*")
 _PATH_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>?^`{}\x7f]|[^\x00-\x7f]+")
 _QUERY_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>'\x7f]|[^\x00-\x7f]+")
+_QUERY_TEXT = re.compile(r"[^\x00-\x20]*")
+_SPACES = "\t\n\x0c\r "  # at the ends of an attribute's value (HTML Standard 2.4.1)
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _UNIFORM = {chr(n): f"%{n:02X}" for n in range(128)} | {
     f"%{a}{b}": chr(int(a + b, 16)) if chr(int(a + b, 16)) in _UNRESERVED else f"%{a}{b}".upper()
@@ -97,6 +104,26 @@ def canonical_many(hrefs: Iterable[str | bytes], base: str | None = None, policy
     return out
 
 
+class Resolver:
+    """`canonicalize` for the references of one document: what the base and policy say is looked up once."""
+
+    def __init__(self, base: str, policy: UrlPolicy = DEFAULT_POLICY) -> None:
+        self.base = base
+        self.policy = policy
+        parts = None if _plain_url is None or policy.route_fragment_hosts or policy.fold_www or policy.fold_index or policy.fold_slash else _base(base)
+        self._place = parts and (parts[0], parts[1][: parts[1].rindex("/") + 1])
+
+    def canonicalize(self, reference: str) -> str:
+        """As the function of that name; raises what it raises."""
+        if self._place:
+            head, _, query = reference.strip(_SPACES).partition("#")[0].partition("?")
+            if head[-1:] > " " and _QUERY_TEXT.fullmatch(query):
+                if url := _plain_url(head, *self._place):
+                    query = query and _query(query, origin_of(url), self.policy)
+                    return f"{url}?{query}" if query else url
+        return canonicalize(reference.strip(_SPACES), self.base, self.policy)
+
+
 def split(canonical: str) -> Parts:
     """Scheme, host, port and path with query of a canonical URL."""
     scheme, _, rest = canonical.partition("://")
@@ -109,7 +136,8 @@ def split(canonical: str) -> Parts:
 
 def host_of(canonical: str) -> str:
     """Host of a canonical URL, without the port: the unit of politeness."""
-    return split(canonical).host
+    authority = canonical.split("/", 3)[2]
+    return authority if ":" not in authority else split(canonical).host
 
 
 def origin_of(canonical: str) -> str:

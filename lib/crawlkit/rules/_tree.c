@@ -1,0 +1,618 @@
+/* The walk of html.py over a lexbor tree, in C: the same values as its Python twin, at a tenth of the time.
+ *
+ * The tree is selectolax's. Its lexbor is reached through the symbols that selectolax's library exports; the few fields
+ * read directly (next, children, text) are compared with lexbor's own accessors on a probe page when `prepare` is called,
+ * and a library laid out otherwise is refused there: html.py then walks in Python. Nothing here recurses, writes to the
+ * tree or keeps a pointer into it beyond a call. */
+
+#define _GNU_SOURCE
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <dlfcn.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct { unsigned char *data; size_t length; } str_t;
+
+typedef struct node {
+    void *events;
+    uintptr_t local_name, prefix, ns;
+    void *document;
+    struct node *next, *prev, *parent, *first_child, *last_child;
+    void *user;
+    uint32_t type;
+} node_t;
+
+typedef struct { node_t node; str_t data; } text_t;
+
+typedef struct attr {
+    node_t node;
+    uintptr_t upper_name, qualified_name;
+    str_t *value;
+    void *owner;
+    struct attr *next, *prev;
+} attr_t;
+
+enum { ELEMENT_NODE = 1, TEXT_NODE = 3 };
+enum { MAX_TAG = 512, MAX_NAME = 512 };
+
+static void *(*document_create)(void);
+static unsigned (*document_parse)(void *, const unsigned char *, size_t);
+static void *(*document_destroy)(void *);
+static node_t *(*document_element)(void *);
+static node_t *(*first_child_of)(node_t *);
+static node_t *(*last_child_of)(node_t *);
+static node_t *(*next_of)(node_t *);
+static node_t *(*parent_of)(node_t *);
+static uintptr_t (*tag_of)(node_t *);
+static attr_t *(*first_attribute)(node_t *);
+static attr_t *(*next_attribute)(attr_t *);
+static const unsigned char *(*tag_name)(node_t *, size_t *);
+static const unsigned char *(*attribute_name)(attr_t *, size_t *);
+static const unsigned char *(*attribute_value)(attr_t *, size_t *);
+static node_t *(*create_element)(void *, const unsigned char *, size_t, void *);
+
+static const struct { void **at; const char *name; } SYMBOLS[] = {
+    {(void **)&document_create, "lxb_html_document_create"},
+    {(void **)&document_parse, "lxb_html_document_parse"},
+    {(void **)&document_destroy, "lxb_html_document_destroy"},
+    {(void **)&document_element, "lxb_dom_document_element_noi"},
+    {(void **)&first_child_of, "lxb_dom_node_first_child_noi"},
+    {(void **)&last_child_of, "lxb_dom_node_last_child_noi"},
+    {(void **)&next_of, "lxb_dom_node_next_noi"},
+    {(void **)&parent_of, "lxb_dom_node_parent_noi"},
+    {(void **)&tag_of, "lxb_dom_node_tag_id_noi"},
+    {(void **)&first_attribute, "lxb_dom_element_first_attribute_noi"},
+    {(void **)&next_attribute, "lxb_dom_element_next_attribute_noi"},
+    {(void **)&tag_name, "lxb_dom_element_qualified_name"},
+    {(void **)&attribute_name, "lxb_dom_attr_qualified_name"},
+    {(void **)&attribute_value, "lxb_dom_attr_value_noi"},
+    {(void **)&create_element, "lxb_dom_document_create_element"},
+};
+
+/* What html.py says of each tag. */
+typedef struct { PyObject *name; uint32_t flags; char known, block, named, wanted; } kind_t; /* wanted: 2 where addresses alone are asked for too */
+static kind_t KINDS[MAX_TAG];
+static PyObject *NAMES[MAX_NAME]; /* attribute names without a prefix, by id */
+enum { HIDDEN, STYLE, HREF, REL, CLASS, ID, ALT, SRC, SRCSET, WIDTH, HEIGHT, N_ATTRIBUTES };
+static const char *const ATTRIBUTES[] = {"hidden", "style", "href", "rel", "class", "id", "alt", "src", "srcset", "width", "height"};
+static uintptr_t IDS[N_ATTRIBUTES]; /* lexbor's ids of these names; 0 where it has none that all documents share */
+static uintptr_t A, AREA, BR, IMG, SOURCE, INPUT, TITLE, SCRIPT, META, FOREIGN_OBJECT, DESC, STYLE_TAG, HTML, BODY, MAIN, ARTICLE; /* tag ids */
+static uint32_t SKIP, FOREIGN;
+static PyObject *EMPTY;
+static int ready;
+
+static int refuse(const char *what) {
+    PyErr_Format(PyExc_ImportError, "selectolax's lexbor is not laid out as expected: %s", what);
+    return -1;
+}
+
+static int same_layout(node_t *n) {
+    return n->first_child == first_child_of(n) && n->last_child == last_child_of(n) && n->next == next_of(n) && n->parent == parent_of(n) && n->local_name == tag_of(n);
+}
+
+/* lexbor's id of a tag; 0: it has none that all documents share. */
+static uintptr_t tag_id(void *document, const char *name, size_t length) {
+    node_t *made = create_element(document, (const unsigned char *)name, length, NULL);
+    return made && made->local_name < MAX_TAG ? made->local_name : 0;
+}
+
+/* Compares the declared fields with lexbor's accessors on a page whose tree is known, and learns the attributes' ids. */
+static int probe(void *document) {
+    static const unsigned char page[] =
+        "<html><body hidden style=s href=h rel=r class=c id=i alt=t src=s srcset=s width=w height=h><p>probe</p><!--x--><a>y</a><svg><a xlink:href=z></a></svg></body></html>";
+    if (document_parse(document, page, sizeof page - 1) != 0) return refuse("probe not parsed");
+    node_t *html = document_element(document), *body = html ? last_child_of(html) : NULL, *p = body ? first_child_of(body) : NULL;
+    node_t *comment = p ? next_of(p) : NULL, *a = comment ? next_of(comment) : NULL, *svg = a ? next_of(a) : NULL;
+    node_t *text = p ? first_child_of(p) : NULL, *link = svg ? first_child_of(svg) : NULL;
+    if (!link || !text) return refuse("tree");
+    node_t *all[] = {html, body, p, comment, a, svg, text, link};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!same_layout(all[i])) return refuse("node");
+    if (p->type != ELEMENT_NODE || comment->type == ELEMENT_NODE || text->type != TEXT_NODE || comment->type == TEXT_NODE) return refuse("type");
+    str_t *data = &((text_t *)text)->data;
+    if (data->length != 5 || memcmp(data->data, "probe", 5) != 0) return refuse("text");
+        attr_t *at = first_attribute(body);
+    for (int i = 0; i < N_ATTRIBUTES; i++, at = at->next) {
+        size_t length = 0, name_length = 0;
+        if (!at || next_attribute(at) != at->next || at->node.prefix) return refuse("attribute");
+        const unsigned char *value = attribute_value(at, &length), *name = attribute_name(at, &name_length);
+        if (!name || name_length != strlen(ATTRIBUTES[i]) || memcmp(name, ATTRIBUTES[i], name_length) != 0) return refuse("attribute name");
+        if (i ? !at->value || at->value->data != value || at->value->length != length : value && length) return refuse("attribute value");
+        if (at->node.local_name < MAX_NAME) IDS[i] = at->node.local_name; /* else it is one that each document names anew */
+        if (at->qualified_name) return refuse("attribute id");
+    }
+    attr_t *prefixed = first_attribute(link);
+    size_t length = 0;
+    if (at || !prefixed || !(prefixed->node.prefix || prefixed->qualified_name)) return refuse("prefix");
+    const unsigned char *name = attribute_name(prefixed, &length);
+    if (!name || length != 10 || memcmp(name, "xlink:href", 10) != 0) return refuse("prefixed name");
+    static const struct { uintptr_t *at; const char *name; } tags[] = {
+        {&A, "a"}, {&AREA, "area"}, {&BR, "br"}, {&IMG, "img"}, {&SOURCE, "source"}, {&INPUT, "input"}, {&TITLE, "title"}, {&SCRIPT, "script"}, {&META, "meta"}, {&DESC, "desc"},
+        {&STYLE_TAG, "style"}, {&HTML, "html"}, {&BODY, "body"}, {&MAIN, "main"}, {&ARTICLE, "article"}, {&FOREIGN_OBJECT, "foreignobject"},
+    };
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        if (!(*tags[i].at = tag_id(document, tags[i].name, strlen(tags[i].name)))) return refuse(tags[i].name);
+    }
+    return html->local_name == HTML && a->local_name == A ? 0 : refuse("tag id");
+}
+
+static int take_kind(void *document, PyObject *tag, PyObject *value) {
+    unsigned flags;
+    int block, named, wanted;
+    Py_ssize_t length;
+    const char *name = PyUnicode_AsUTF8AndSize(tag, &length);
+    if (!name || !PyArg_ParseTuple(value, "Ippi", &flags, &block, &named, &wanted)) return -1;
+    uintptr_t id = tag_id(document, name, (size_t)length);
+    if (!id) return refuse(name);
+    Py_INCREF(tag);
+    Py_XSETREF(KINDS[id].name, tag);
+    KINDS[id].flags = flags, KINDS[id].known = 1, KINDS[id].block = (char)block, KINDS[id].named = (char)named, KINDS[id].wanted = (char)wanted;
+    return 0;
+}
+
+PyDoc_STRVAR(prepare_doc,
+"prepare(library, kinds, skip, foreign)\n\n"
+"Takes lexbor's functions from selectolax's library (its path) and html.py's table: tag -> (flags, is a block, its class and\n"
+"id are read, 1: its attributes are wanted, 2: also where addresses alone are). Raises ImportError where the library is not laid out as this module was written for.");
+
+static PyObject *prepare(PyObject *self, PyObject *args) {
+    const char *path;
+    PyObject *kinds, *tag, *value;
+    Py_ssize_t at = 0;
+    if (!PyArg_ParseTuple(args, "sO!II", &path, &PyDict_Type, &kinds, &SKIP, &FOREIGN)) return NULL;
+    void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    if (!library) return PyErr_Format(PyExc_ImportError, "%s: %s", path, dlerror());
+    for (size_t i = 0; i < sizeof SYMBOLS / sizeof *SYMBOLS; i++)
+        if (!(*SYMBOLS[i].at = dlsym(library, SYMBOLS[i].name))) return PyErr_Format(PyExc_ImportError, "%s has no %s", path, SYMBOLS[i].name);
+    void *document = document_create();
+    if (!document) return PyErr_NoMemory();
+    int failed = probe(document);
+    while (!failed && PyDict_Next(kinds, &at, &tag, &value)) failed = take_kind(document, tag, value);
+    document_destroy(document);
+    if (failed) return NULL;
+    ready = 1;
+    Py_RETURN_NONE;
+}
+
+/* Text with its white space collapsed as str.split() does, built piece by piece. */
+typedef struct { char *data; size_t size, room; Py_ssize_t chars; char space; } buffer_t;
+
+static int reserve(buffer_t *b, size_t more) {
+    if (b->room - b->size >= more) return 0;
+    size_t room = b->room ? b->room : 64;
+    while (room - b->size < more) room *= 2;
+    char *data = PyMem_Realloc(b->data, room);
+    if (!data) { PyErr_NoMemory(); return -1; }
+    b->data = data, b->room = room;
+    return 0;
+}
+
+/* Length of the white space character (Unicode, as str.isspace() has it) that `at` begins with; 0: another character. */
+static inline size_t space_at(const unsigned char *at, const unsigned char *end) {
+    unsigned char c = *at;
+    if (c <= 0x20) return c == 0x20 || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F);
+    if (c < 0xC2) return 0;
+    if (c == 0xC2) return end - at > 1 && (at[1] == 0x85 || at[1] == 0xA0) ? 2 : 0;
+    if (c < 0xE1 || c > 0xE3 || end - at < 3) return 0;
+    if (c == 0xE1) return at[1] == 0x9A && at[2] == 0x80 ? 3 : 0;
+    if (c == 0xE3) return at[1] == 0x80 && at[2] == 0x80 ? 3 : 0;
+    if (at[1] == 0x80) return (at[2] >= 0x80 && at[2] <= 0x8A) || at[2] == 0xA8 || at[2] == 0xA9 || at[2] == 0xAF ? 3 : 0;
+    return at[1] == 0x81 && at[2] == 0x9F ? 3 : 0;
+}
+
+/* Adds text, up to `most` characters in all (0: no limit). Returns the number of its characters, white space included; -1: no memory. */
+static Py_ssize_t add(buffer_t *b, const unsigned char *at, size_t length, Py_ssize_t most) {
+    const unsigned char *end = at + length;
+    Py_ssize_t read = 0;
+    if (reserve(b, length + 1)) return -1;
+    char *out = b->data + b->size;
+    Py_ssize_t chars = b->chars;
+    char space = b->space;
+    while (at < end && (!most || chars < most)) {
+        size_t n = space_at(at, end);
+        if (n) {
+            space = chars > 0;
+            at += n, read++;
+            continue;
+        }
+        if (space) {
+            *out++ = ' ', chars++, space = 0;
+            if (chars == most) break;
+        }
+        unsigned char c = *at++;
+        *out++ = (char)c, read++, chars++;
+        while (at < end && (*at & 0xC0) == 0x80) *out++ = (char)*at++;
+    }
+    b->size = (size_t)(out - b->data), b->chars = chars, b->space = space;
+    return read;
+}
+
+static PyObject *decoded(const void *data, size_t length) {
+    return data && length ? PyUnicode_DecodeUTF8(data, (Py_ssize_t)length, "replace") : Py_NewRef(EMPTY);
+}
+
+typedef struct { PyObject *tag, *href, *rel; buffer_t text; int pieces; uint32_t flags; } anchor_t;
+typedef struct { Py_ssize_t element, anchor; uint32_t flags; } state_t; /* what an element's children inherit */
+
+typedef struct {
+    PyObject *blocks, *elements, *wanted;
+    PyTypeObject *block_type;
+    anchor_t *anchors;
+    Py_ssize_t n_anchors, room_anchors, max_anchors, max_anchor_chars, dropped;
+    state_t *states; /* by depth */
+    size_t depth, room_states;
+    buffer_t scratch;
+    buffer_t text; /* the open block: its text; `place` where it stands, `linked` characters of links in it */
+    state_t place;
+    Py_ssize_t linked;
+    int with_text;
+    uintptr_t others[64]; /* ids of attributes that are not `hidden` */
+} walk_t;
+
+static int appended(PyObject *list, PyObject *item) {
+    if (!item) return -1;
+    int failed = PyList_Append(list, item);
+    Py_DECREF(item);
+    return failed;
+}
+
+static PyObject *number(Py_ssize_t n) { return PyLong_FromSsize_t(n); }
+
+/* A tuple of `type` that takes over its `n` items (NULL among them: an error that is set). */
+static PyObject *tuple_of(PyTypeObject *type, Py_ssize_t n, PyObject **items) {
+    int whole = 1;
+    for (Py_ssize_t i = 0; i < n; i++) whole = whole && items[i];
+    PyObject *out = whole ? type->tp_alloc(type, n) : NULL;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (out) PyTuple_SET_ITEM(out, i, items[i]);
+        else Py_XDECREF(items[i]);
+    }
+    if (out) PyObject_GC_UnTrack(out); /* strings, numbers and dicts of strings: nothing for the collector to follow */
+    return out;
+}
+
+/* Makes the open block's text a block, if there is any. */
+static int close_block(walk_t *w) {
+    buffer_t *b = &w->text;
+    int failed = 0;
+    if (b->size) {
+        PyObject *items[] = {decoded(b->data, b->size), number(w->place.element), number(w->place.flags), number(w->linked < b->chars ? w->linked : b->chars)};
+        failed = appended(w->blocks, tuple_of(w->block_type, 4, items));
+    }
+    b->size = 0, b->chars = 0, b->space = 0;
+    return failed;
+}
+
+static int anchor_text(walk_t *w, Py_ssize_t index, const unsigned char *text, size_t length) {
+    anchor_t *a = &w->anchors[index];
+    if (a->pieces++ >= 100) return 0;
+    return add(&a->text, text, length, w->max_anchor_chars) < 0 ? -1 : 0;
+}
+
+static int is_attribute(attr_t *at, int which) {
+    if (at->node.prefix || at->qualified_name) return 0;
+    if (IDS[which] || at->node.local_name < MAX_NAME) return at->node.local_name == IDS[which];
+    size_t length = 0;
+    const unsigned char *name = attribute_name(at, &length);
+    return name && length == strlen(ATTRIBUTES[which]) && memcmp(name, ATTRIBUTES[which], length) == 0;
+}
+
+static attr_t *attribute(node_t *node, int which) {
+    for (attr_t *at = first_attribute(node); at; at = at->next)
+        if (is_attribute(at, which)) return at;
+    return NULL;
+}
+
+static PyObject *value_of(attr_t *at) { return at && at->value ? decoded(at->value->data, at->value->length) : Py_NewRef(EMPTY); }
+
+static PyObject *name_of(attr_t *at) {
+    uintptr_t id = at->node.local_name;
+    int plain = id < MAX_NAME && !at->node.prefix && !at->qualified_name;
+    if (plain && NAMES[id]) return Py_NewRef(NAMES[id]);
+    size_t length = 0;
+    const unsigned char *name = attribute_name(at, &length);
+    PyObject *made = decoded(name, length);
+    if (plain && made) NAMES[id] = Py_NewRef(made);
+    return made;
+}
+
+/* Attributes by their names as written; "" where there is no value. Of an img those that html.py reads. */
+static PyObject *attributes_of(node_t *node) {
+    PyObject *out = PyDict_New();
+    for (attr_t *at = first_attribute(node); out && at; at = at->next) {
+        if (node->local_name == IMG && !(is_attribute(at, ALT) || is_attribute(at, SRC) || is_attribute(at, SRCSET) || is_attribute(at, WIDTH) || is_attribute(at, HEIGHT))) continue;
+        PyObject *name = name_of(at), *value = value_of(at);
+        if (!name || !value || PyDict_SetItem(out, name, value)) Py_CLEAR(out);
+        Py_XDECREF(name);
+        Py_XDECREF(value);
+    }
+    return out;
+}
+
+/* Text of a title or script element. */
+static PyObject *raw_text(node_t *node) {
+    buffer_t b = {0};
+    PyObject *out = NULL;
+    for (node_t *child = node->first_child; child; child = child->next)
+        if (child->type == TEXT_NODE) {
+            str_t *data = &((text_t *)child)->data;
+            if (reserve(&b, data->length + 1)) goto done;
+            if (data->length) memcpy(b.data + b.size, data->data, data->length);
+            b.size += data->length;
+        }
+    out = decoded(b.data, b.size);
+done:
+    PyMem_Free(b.data);
+    return out;
+}
+
+static int note_anchor(walk_t *w, node_t *node, state_t *state) {
+    PyObject *href = NULL, *rel = NULL;
+    attr_t *at = attribute(node, HREF);
+    if (at) {
+        href = value_of(at);
+    } else {
+        for (at = first_attribute(node); at && !href; at = at->next) {
+            size_t length = 0;
+            const unsigned char *name = attribute_name(at, &length);
+            if (length == 10 && memcmp(name, "xlink:href", 10) == 0) href = value_of(at);
+        }
+        if (!href) return PyErr_Occurred() ? -1 : 0;
+    }
+    if (!href) return -1;
+    if (w->n_anchors == w->max_anchors) {
+        Py_DECREF(href);
+        w->dropped++;
+        return 0;
+    }
+    if (w->n_anchors == w->room_anchors) {
+        Py_ssize_t room = w->room_anchors ? 2 * w->room_anchors : 128;
+        anchor_t *grown = PyMem_Realloc(w->anchors, (size_t)room * sizeof *grown);
+        if (!grown) { Py_DECREF(href); PyErr_NoMemory(); return -1; }
+        w->anchors = grown, w->room_anchors = room;
+    }
+    if (!(rel = value_of(attribute(node, REL)))) { Py_DECREF(href); return -1; }
+    anchor_t *a = &w->anchors[w->n_anchors++];
+    *a = (anchor_t){Py_NewRef(KINDS[node->local_name].name), href, rel, {0}, 0, w->with_text ? state->flags : 0};
+    if (node->local_name == A) {
+        state->anchor = w->n_anchors - 1;
+    } else if (w->with_text) {
+        attr_t *alt = attribute(node, ALT);
+        if (alt && alt->value && anchor_text(w, w->n_anchors - 1, alt->value->data, alt->value->length)) return -1;
+        w->anchors[w->n_anchors - 1].pieces = 1;
+    }
+    return 0;
+}
+
+/* Whether an attribute has a value in which `part` (lower case) stands, in either case; part NULL: whether it is there. */
+static int says(node_t *node, const char *name, const char *part) {
+    for (attr_t *at = first_attribute(node); at; at = at->next) {
+        size_t length = 0, want = part ? strlen(part) : 0, same;
+        const unsigned char *found = attribute_name(at, &length);
+        if (!found || length != strlen(name) || memcmp(found, name, length) != 0) continue;
+        if (!part) return 1;
+        for (size_t i = 0; at->value && i + want <= at->value->length; i++) {
+            for (same = 0; same < want && (at->value->data[i + same] | 0x20) == (unsigned char)(part[same] | 0x20); same++) {}
+            if (same == want) return 1;
+        }
+    }
+    return 0;
+}
+
+/* Notes an element that says more than its text. */
+static int note(walk_t *w, node_t *node, state_t *state) {
+    uintptr_t tag = node->local_name;
+    if (tag == A || tag == AREA) return note_anchor(w, node, state);
+    if (tag == SCRIPT && !says(node, "type", "ld+json")) return 0;
+    if (tag == INPUT && !says(node, "type", "image")) return 0;
+    if (tag == META && !w->with_text && !says(node, "http-equiv", NULL)) return 0;
+    PyObject *attributes = attributes_of(node);
+    PyObject *items[] = {Py_NewRef(KINDS[tag].name), attributes, number(state->flags), tag == TITLE || tag == SCRIPT ? raw_text(node) : Py_NewRef(EMPTY)};
+    if (appended(w->wanted, tuple_of(&PyTuple_Type, 4, items))) return -1;
+    if (state->anchor >= 0 && (tag == IMG || tag == INPUT || (tag == SOURCE && says(node, "srcset", NULL)))) {
+        attr_t *alt = attribute(node, ALT);
+        if (alt && alt->value && alt->value->length) {
+            anchor_t *a = &w->anchors[state->anchor];
+            if (a->pieces < 100) a->text.space = a->text.chars > 0;
+            if (anchor_text(w, state->anchor, alt->value->data, alt->value->length)) return -1;
+            a->text.space = a->text.chars > 0;
+        }
+    }
+    return 0;
+}
+
+/* Class and id of an element, a space between them. */
+static PyObject *names_of(walk_t *w, node_t *node) {
+    attr_t *found[] = {attribute(node, CLASS), attribute(node, ID)};
+    buffer_t *b = &w->scratch;
+    b->size = 0;
+    for (int i = 0; i < 2; i++) {
+        str_t *value = found[i] ? found[i]->value : NULL;
+        size_t length = value && value->data ? value->length : 0;
+        if (reserve(b, length + 1)) return NULL;
+        if (length) memcpy(b->data + b->size, value->data, length);
+        b->size += length;
+        if (!i) b->data[b->size++] = ' ';
+    }
+    return decoded(b->data, b->size);
+}
+
+/* Whether an attribute is `hidden`, which each document names anew: names looked at before need no second look. */
+static int is_hidden_attribute(walk_t *w, attr_t *at) {
+    uintptr_t id = at->node.local_name, *known = &w->others[(id >> 4) % 64];
+    if (IDS[HIDDEN] || id < MAX_NAME) return id == IDS[HIDDEN];
+    if (*known == id) return 0;
+    if (is_attribute(at, HIDDEN)) return 1;
+    *known = id;
+    return 0;
+}
+
+static int is_hidden(walk_t *w, node_t *node) {
+    uintptr_t tag = node->local_name;
+    int found = 0;
+    if (tag == HTML || tag == BODY || tag == MAIN || tag == ARTICLE) return 0;
+    for (attr_t *at = first_attribute(node); at; at = at->next) {
+        const unsigned char *value = at->value ? at->value->data : NULL;
+        size_t length = value ? at->value->length : 0;
+        if (is_hidden_attribute(w, at)) {
+            if (length == 11 && memcmp(value, "until-found", 11) == 0) return 0;
+            found = 1;
+        } else if (is_attribute(at, STYLE) && length >= 12) {
+            found = found || memmem(value, length, "display:none", 12) || memmem(value, length, "display: none", 13);
+        }
+    }
+    return found;
+}
+
+static int text_node(walk_t *w, node_t *node, const state_t *state) {
+    str_t *data = &((text_t *)node)->data;
+    const unsigned char *at = data->data, *end = at + data->length;
+    size_t n;
+    if (!at || !data->length) return 0;
+    while (at < end && (n = space_at(at, end))) at += n;
+    if (at == end) { /* most are: a space, wherever it stands */
+        w->text.space = w->text.size > 0;
+        if (w->n_anchors && w->text.size) {
+            anchor_t *last = &w->anchors[w->n_anchors - 1];
+            if (last->pieces++ < 100) last->text.space = last->text.chars > 0;
+        }
+        return 0;
+    }
+    if (state->flags & SKIP) return 0;
+    if (state->element != w->place.element) {
+        if (close_block(w)) return -1;
+        w->place = *state, w->linked = 0;
+    }
+    Py_ssize_t read = add(&w->text, data->data, data->length, 0);
+    if (read < 0) return -1;
+    if (state->anchor >= 0) {
+        w->linked += read;
+        return anchor_text(w, state->anchor, data->data, data->length);
+    }
+    return 0;
+}
+
+/* svg's metadata: lexbor has no shared id for it. */
+static int is_metadata(node_t *node) {
+    size_t length = 0;
+    const unsigned char *name = node->local_name < MAX_TAG ? NULL : tag_name(node, &length);
+    return name && length == 8 && memcmp(name, "metadata", 8) == 0;
+}
+
+/* The state of an element inside svg or math. */
+static int foreign(walk_t *w, node_t *node, state_t *state) {
+    uintptr_t tag = node->local_name;
+    if (tag == FOREIGN_OBJECT) state->flags &= ~FOREIGN;
+    else if (tag == TITLE || tag == DESC || tag == STYLE_TAG || tag == SCRIPT || is_metadata(node)) state->flags |= SKIP;
+    else if (tag == A) return note_anchor(w, node, state);
+    return 0;
+}
+
+static int element_node(walk_t *w, node_t *node, state_t *state) {
+    uintptr_t tag = node->local_name;
+    const kind_t *kind = tag < MAX_TAG && KINDS[tag].known ? &KINDS[tag] : NULL;
+    if (state->flags & FOREIGN) {
+        if (foreign(w, node, state)) return -1;
+    } else if (kind) {
+        state->flags |= kind->flags;
+        if (kind->block && w->with_text) {
+            PyObject *names = kind->named && first_attribute(node) ? names_of(w, node) : Py_NewRef(EMPTY);
+            PyObject *items[] = {number(state->element), Py_NewRef(kind->name), names};
+            if (appended(w->elements, tuple_of(&PyTuple_Type, 3, items))) return -1;
+            state->element = PyList_GET_SIZE(w->elements) - 1;
+            if (close_block(w)) return -1;
+            w->place = *state, w->linked = 0;
+        } else if (tag == BR) {
+            w->text.space = w->text.size > 0;
+            return 0;
+        }
+        if (kind->wanted + w->with_text > 1 && note(w, node, state)) return -1;
+    }
+    if (w->with_text && is_hidden(w, node)) state->flags |= SKIP;
+    return 0;
+}
+
+static int run(walk_t *w, node_t *root) {
+    node_t *node = root;
+    for (;;) {
+        if (w->depth + 2 > w->room_states) {
+            size_t room = w->room_states ? 2 * w->room_states : 256;
+            state_t *grown = PyMem_Realloc(w->states, room * sizeof *grown);
+            if (!grown) { PyErr_NoMemory(); return -1; }
+            if (!w->room_states) grown[0] = w->place;
+            w->states = grown, w->room_states = room;
+        }
+        const state_t *above = &w->states[w->depth];
+        if (node->type == TEXT_NODE) {
+            if (w->with_text && text_node(w, node, above)) return -1;
+        } else if (node->type == ELEMENT_NODE) {
+            w->states[w->depth + 1] = *above;
+            if (element_node(w, node, &w->states[w->depth + 1])) return -1;
+            if (node->first_child) {
+                node = node->first_child, w->depth++;
+                continue;
+            }
+        }
+        while (!node->next) {
+            if (node == root || !node->parent || !w->depth) return close_block(w);
+            node = node->parent, w->depth--;
+        }
+        if (node == root) return close_block(w);
+        node = node->next;
+    }
+}
+
+static PyObject *anchors_of(walk_t *w, PyTypeObject *type) {
+    PyObject *out = PyList_New(w->n_anchors);
+    for (Py_ssize_t i = 0; out && i < w->n_anchors; i++) {
+        anchor_t *a = &w->anchors[i];
+        PyObject *items[] = {Py_NewRef(a->tag), Py_NewRef(a->href), Py_NewRef(a->rel), decoded(a->text.data, a->text.size), number(a->flags)};
+        PyObject *made = tuple_of(type, 5, items);
+        if (made) PyList_SET_ITEM(out, i, made);
+        else Py_CLEAR(out);
+    }
+    return out;
+}
+
+PyDoc_STRVAR(walk_doc,
+"walk(root, text, block, anchor, max_anchors, max_anchor_chars)\n\n"
+"One pass over the tree below `root` (mem_id of a node that the caller keeps alive). `text`: blocks and elements too, else\n"
+"addresses only. `block`, `anchor`: the tuple types to make. Returns (blocks, elements, anchors, wanted elements as (tag, attributes, flags, text), anchors dropped).");
+
+static PyObject *walk(PyObject *self, PyObject *args) {
+    unsigned long long root;
+    walk_t w = {.place = {0, -1, 0}};
+    PyObject *block_type, *anchor_type, *anchors = NULL, *out = NULL;
+    if (!PyArg_ParseTuple(args, "KpO!O!nn", &root, &w.with_text, &PyType_Type, &block_type, &PyType_Type, &anchor_type, &w.max_anchors, &w.max_anchor_chars)) return NULL;
+    if (!ready || !root) return PyErr_Format(PyExc_ValueError, "prepare() was not called, or there is no root");
+    if (!PyType_IsSubtype((PyTypeObject *)block_type, &PyTuple_Type) || !PyType_IsSubtype((PyTypeObject *)anchor_type, &PyTuple_Type)) return PyErr_Format(PyExc_TypeError, "block and anchor are tuple types");
+    w.block_type = (PyTypeObject *)block_type;
+    w.blocks = PyList_New(0), w.elements = PyList_New(0), w.wanted = PyList_New(0);
+    if (w.blocks && w.elements && w.wanted && !appended(w.elements, Py_BuildValue("(isO)", 0, "#document", EMPTY)) && !run(&w, (node_t *)(uintptr_t)root))
+        anchors = anchors_of(&w, (PyTypeObject *)anchor_type);
+    if (anchors) out = Py_BuildValue("(OOOOn)", w.blocks, w.elements, anchors, w.wanted, w.dropped);
+    Py_XDECREF(w.blocks);
+    Py_XDECREF(w.elements);
+    Py_XDECREF(w.wanted);
+    Py_XDECREF(anchors);
+    for (Py_ssize_t i = 0; i < w.n_anchors; i++) {
+        Py_XDECREF(w.anchors[i].tag);
+        Py_XDECREF(w.anchors[i].href);
+        Py_XDECREF(w.anchors[i].rel);
+        PyMem_Free(w.anchors[i].text.data);
+    }
+    PyMem_Free(w.anchors);
+    PyMem_Free(w.states);
+    PyMem_Free(w.text.data);
+    PyMem_Free(w.scratch.data);
+    return out;
+}
+
+static PyMethodDef METHODS[] = {{"prepare", prepare, METH_VARARGS, prepare_doc}, {"walk", walk, METH_VARARGS, walk_doc}, {0}};
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "crawlkit.rules._tree", "The walk of html.py over a lexbor tree, in C.", -1, METHODS, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__tree(void) {
+    EMPTY = PyUnicode_FromString("");
+    return EMPTY ? PyModule_Create(&MODULE) : NULL;
+}

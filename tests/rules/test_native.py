@@ -1,0 +1,109 @@
+"""The parts in C beside their Python twins: the same values for every input."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from crawlkit.config import Urls
+from crawlkit.outcomes import Refused
+from crawlkit.rules import charset, html, htmlguard, urls
+from crawlkit.rules.html import read_addresses, read_html
+from crawlkit.rules.url_policy import UrlPolicy
+from tests.rules.html5lib_suite import tokenizer_inputs, tree_cases
+from tests.rules.test_fuzz import SEED, mutated
+from tests.shared_data import shared
+
+_scan = pytest.importorskip("crawlkit.rules._scan", reason="the parts in C are not built: needs a C compiler and Python's headers")
+TAGS = "a area p div span svg math foreignObject title desc metadata style script template select option table tr td li b i br hr img input source video iframe frame base meta link html body main noscript object time textarea button".split()
+ATTRIBUTES = ["hidden", "hidden=until-found", "style='display:none'", "style='x;display: none'", "href=/x", "HREF='a b'", "xlink:href=y", "class='c d'", "id=é", "alt='a  b'", "alt", "rel=nofollow", "src=s", "srcset='a 1x'", "type=image", "type='application/LD+json'", "http-equiv=refresh", "name=robots", "lang=de", "xml:lang=fr", "data-x=1", "datetime=2024", "width=3"]
+MARKUP = st.lists(
+    st.one_of(
+        st.builds(lambda tag, attributes: f"<{tag} {' '.join(attributes)}>", st.sampled_from(TAGS), st.lists(st.sampled_from(ATTRIBUTES), max_size=3)),
+        st.sampled_from(TAGS).map(lambda tag: f"</{tag}>"),
+        st.text(st.sampled_from("ab é\u3000\u2003\xa0\x1f\n\t&<💡"), max_size=6),
+    ),
+    max_size=40,
+).map("".join)
+
+
+def said(read, markup):
+    doc = read(markup)
+    doc.tree = None
+    return asdict(doc)
+
+
+def both(markup: str) -> None:
+    native = html._tree
+    assert native is not None
+    for read in (read_html, read_addresses):
+        ours = said(read, markup)
+        try:
+            html._tree = None
+            assert ours == said(read, markup), markup
+        finally:
+            html._tree = native
+    raw = markup.encode("utf-8", "replace")
+    few = htmlguard.FEW_TAGS <= raw.count(b"<") < htmlguard.MANY_TAGS
+    ours, twin = _scan.tag_counts(raw, 40, 3), htmlguard.tag_counts(raw, 40, 3)
+    assert (ours[0], ours[1] if few else 0, ours[2]) == twin
+
+
+@given(MARKUP)
+def test_the_walk_says_what_its_twin_says(markup):
+    both(markup)
+
+
+def test_the_walk_on_the_standards_cases_and_mutated_pages():
+    for case in tree_cases(shared("suites/html5lib/tree_construction_half.tar.gz")):
+        both(case.data)
+    for _, text in tokenizer_inputs(shared("suites/html5lib/tokenizer_half.tar.gz")):
+        both(text)
+    rng = random.Random(SEED)
+    for _ in range(500):
+        both(mutated(rng, "html").decode("utf-8", "replace"))
+
+
+def test_the_walk_keeps_the_limits_of_its_twin(monkeypatch):
+    monkeypatch.setattr(html, "MAX_ANCHORS", 5)
+    both("<a href=x>t<area href=y alt=z></a>" * 5)
+    both("<a href=x>" + "w<b> </b>" * 200 + "</a>" + "<a href=y>" + "long words " * 200 + "<img alt=end></a>")
+    both("<div>" * 600 + "<a href=deep>x" + "<p>" * 3 + "y")
+
+
+@given(st.binary(max_size=60) | st.text(max_size=30).map(lambda t: t.encode("utf-8", "surrogatepass")))
+@example(b"\xed\xa0\x80")
+@example(b"\xf4\x90\x80\x80")
+@example(b"\xc0\x80")
+@example(b"1234567\xc3")
+def test_utf8_is_what_python_decodes(raw):
+    assert _scan.is_utf8(raw) is charset.is_utf8(raw)
+
+
+@given(st.lists(st.sampled_from([b"<", b">", b"<b", b"<I ", b"<code/", b"a", b" ", b"=", b"'", b'"', b"/", b"x=1 ", b"y", b"<strong>", b"<em", b"\n", b"0" * 50]), max_size=60).map(b"".join))
+def test_tags_are_counted_alike(raw):
+    assert (_scan.tag_counts(raw, 40, 3)[0], _scan.tag_counts(raw, 40, 3)[2]) == htmlguard.tag_counts(raw, 40, 3)[::2]
+    assert _scan.tag_counts(raw, 40, 3)[1] == len(htmlguard._FORMAT_OPEN.findall(raw))
+
+
+REFERENCES = st.lists(st.sampled_from(["http://", "https://", "//", "/", "a", "B.c", ".", "..", "?", "&", "=", "#", ":", ":80", "host.example", "WWW.x.org", "1.2.3.4", "0x7f.1", "xn--a", "-", "%41", "%", ";jsessionid=1", ";", " ", "\t", "\n", "é", "\\", "@", "[", "|", "utm_source=1", "sid", "'", "\x00", "~"]), max_size=8).map("".join)  # fmt: skip
+POLICIES = [UrlPolicy.of(Urls()), UrlPolicy.of(Urls(remove_tracking=False, remove_session=False)), UrlPolicy.of(Urls(host_params={"host.example": ["a"]})), UrlPolicy.of(Urls(fold_www=True)), UrlPolicy.of(Urls(keep_route_fragments=["host.example"]))]
+
+
+@given(REFERENCES, st.sampled_from(["http://host.example/", "https://host.example:8443/d/e?q=1", "http://[::1]/x/", "data:,x"]), st.sampled_from(POLICIES))
+@example("path #x", "http://host.example/", POLICIES[0])
+@example(" a?b c ", "http://host.example/", POLICIES[0])
+@example("//Host.example/?a=1&b=2", "http://host.example/", POLICIES[2])
+def test_a_resolver_is_canonicalize(reference, base, policy):
+    def result(call):
+        try:
+            return call()
+        except Refused as refused:
+            return refused.reason
+
+    resolver = urls.Resolver(base, policy)
+    assert result(lambda: resolver.canonicalize(reference)) == result(lambda: urls.canonicalize(reference.strip("\t\n\x0c\r "), base, policy))
