@@ -61,7 +61,7 @@ def idle_rounds(data: str, config: str) -> None:
             for kind in times:
                 began = time.perf_counter()
                 round_ = job.crawl.open_round(time.time())
-                with job.crawl.driver_lock(round_):
+                with job.driving(round_):
                     if kind == "one page":
                         job.run("inject", round_, force=True, lines=[f"{url}?n={n}"])
                     run_round(job, round_)

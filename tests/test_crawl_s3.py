@@ -8,6 +8,7 @@ from crawlkit.adapters.flock import LockHeld
 from crawlkit.adapters.lease import LeaseLock
 from crawlkit.config import Config
 from crawlkit.crawl import Crawl, CrawlError
+from crawlkit.job import Job
 from tests.fault_proxy import FaultProxy
 from tests.s3_server import moto
 
@@ -75,3 +76,17 @@ def test_a_killed_holder_s_lock_runs_out_and_it_writes_no_more(endpoint, tmp_pat
         with pytest.raises(LockHeld):
             one.open_round(1.0)
     one.lock.release()
+
+
+def test_a_driver_whose_hold_ran_out_starts_no_stage_and_commits_nothing(endpoint, tmp_path):
+    said: list[dict] = []
+    one, two = Job(crawl(endpoint, tmp_path), say=said.append), Job(crawl(endpoint, tmp_path))
+    round_ = one.crawl.open_round(1000.0)
+    with one.driving(round_):
+        one._driver._lease._stop.set()  # as if frozen
+        with two.driving(round_):
+            with pytest.raises(LockHeld, match=f"round {round_.id} was lost"):
+                one.run("generate", round_)
+            with one.crawl.lock, pytest.raises(LockHeld, match=f"round {round_.id} was lost"):
+                one.tables.replace("domain_authority", [])
+    assert said == [] and not one.tables.exists("domain_authority")

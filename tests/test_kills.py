@@ -62,7 +62,7 @@ class World:
         """The rerun up to parse as another driver in this process, whose JVM is warm; later stages read nothing else."""
         job = self.job(spark)
         round_ = job.crawl.round(ROUND_ID)
-        with job.crawl.driver_lock(round_):
+        with job.driving(round_):
             for stage in ("fetch", "commit", "parse"):
                 job.run(stage, round_)
 

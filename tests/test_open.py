@@ -7,11 +7,13 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from crawlkit.adapters.flock import LockHeld
 from crawlkit.cli import app
 from crawlkit.cli_look import app as _look  # noqa: F401  (registers its commands)
 from crawlkit.cli_steer import app as _steer  # noqa: F401
 from crawlkit.config import load_config
 from crawlkit.crawl import Crawl
+from crawlkit.job import Job
 from crawlkit.status import NEWEST
 
 
@@ -79,3 +81,18 @@ def test_seeds_are_an_order_too(call):
     told = call("command", "seeds", "http://a.example/", "--command-id", "c1")
     assert (told["verb"], told["added"], told["repeated"]) == ("seeds", 1, False)
     assert call("command", "seeds", "http://a.example/", "--command-id", "c1")["repeated"]
+
+
+def test_a_driver_whose_hold_was_taken_over_starts_no_stage_and_commits_nothing(call, crawl, tmp_path):
+    round_, said = crawl.open_round(0.0), []
+    job = Job(crawl, say=said.append)
+    with job.driving(round_):
+        (tmp_path / f"state/rounds/{round_.id}/driver.lock").unlink()  # by hand, to be rid of a driver that hangs
+        with Job(Crawl(tmp_path, crawl.cfg)).driving(round_):
+            with pytest.raises(LockHeld, match=f"round {round_.id} is not held"):
+                job.run("generate", round_)
+            with crawl.lock, pytest.raises(LockHeld, match=f"round {round_.id} is not held"):
+                job.tables.replace("domain_authority", [])
+    assert said == [] and not job.tables.exists("domain_authority")
+    with crawl.lock:
+        job.tables.replace("domain_authority", [])  # who drives no round needs the commit lock alone

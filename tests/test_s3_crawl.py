@@ -64,7 +64,7 @@ class S3World(World):
 
 def go(job: Job) -> None:
     round_ = job.crawl.round(ROUND_ID)
-    with job.crawl.driver_lock(round_):
+    with job.driving(round_):
         run_round(job, round_)
 
 

@@ -41,7 +41,7 @@ def crawl_command(urls: list[str], seeds: str | None, data: Place, rounds: int, 
         injected: dict[str, Any] = {}
         for n in range(rounds):
             round_ = next_round(job.crawl, now if fixed_now else time.time())
-            with job.crawl.driver_lock(round_):
+            with job.driving(round_):
                 if n == 0 and lines and job.crawl.mark(round_, "generate") is None:
                     injected = job.run("inject", round_, force=True, lines=lines)
                 finished = run_round(job, round_, last=n == rounds - 1)
@@ -135,7 +135,7 @@ def round_command(data: Place, round_id: str | None, config: Path | None, sets: 
         round_ = job.crawl.open_round(now, round_id) if round_id else next_round(job.crawl, now)
         done = []
         if round_.state == "open":
-            with job.crawl.driver_lock(round_):
+            with job.driving(round_):
                 done = [round_.id] if run_round(job, round_) else []
         emit(summary(job, done, {}, started, now), as_json, summary_text)
 
@@ -181,7 +181,7 @@ def stage_command(name: str, data: Place, round_id: str | None, config: Path | N
             round_ = rounds[-1]
         else:
             raise CrawlError(f"no round is open in {data}: start one with `crawlkit generate` or `crawlkit round`")
-        with job.crawl.driver_lock(round_, region):
+        with job.driving(round_, region):
             counts = job.run(name, round_, force=force, **options)
             if name == "report":
                 job.crawl.close(round_)

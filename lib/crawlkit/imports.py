@@ -43,7 +43,7 @@ def import_file(job: "Job", form: str, path: Path, now: float, priority_class: i
     while first:
         rounds = job.crawl.open_rounds()
         round_ = rounds[-1] if rounds and job.crawl.mark(rounds[-1], "generate") is None else job.crawl.open_round(now)
-        with job.crawl.driver_lock(round_):
+        with job.driving(round_):
             done = job.run("inject", round_, force=True, lines=first, priority_class=priority_class, source="hint" if hint else "import", form="urls" if form == PARQUET else form, first_line=at, due_at=now if hint else None)
         totals.update({"lines": len(first), **{k: done[k] for k in ("added", "duplicates", "refused")}})
         examples += [f"{path}: {e}" for e in done["examples"]]

@@ -11,14 +11,15 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.delta import Part, TableError, Tables, in_list, quote
 from crawlkit.adapters.delta_files import arrow_table
-from crawlkit.adapters.flock import LockHeld
+from crawlkit.adapters.flock import FileLock, LockHeld
+from crawlkit.adapters.lease import LeaseLock
 from crawlkit.adapters.orders import read_orders
 from crawlkit.adapters.parts import part_keys, read_part
 from crawlkit.config import Config
@@ -47,6 +48,7 @@ class Job:
     def __init__(self, crawl: Crawl, quick: bool = False, say: Callable[[dict[str, Any]], None] = lambda event: None, spark: "SparkSession | None" = None, may_lack: Collection[str] = ()) -> None:
         """may_lack: tables that may be gone, since they are made again."""
         self.crawl, self.cfg, self.quick, self.say, self._given, self._may_lack = crawl, crawl.cfg, quick, say, spark, may_lack
+        self._driver: FileLock | LeaseLock | None = None
 
     @cached_property
     def spark(self) -> "SparkSession":
@@ -62,7 +64,7 @@ class Job:
     @cached_property
     def tables(self) -> Tables:
         """Raises TableError if a table that once was written is gone."""
-        tables = self.crawl.tables(lambda: self.spark, self.crawl.lock.check)
+        tables = self.crawl.tables(lambda: self.spark, self._guard)
         for name in self.crawl.known_tables():
             if name not in self._may_lack and not tables.exists(name):
                 raise TableError(f"table {name} is missing: {tables.path(name)} was written before and is gone; restore the folder from a copy" + ("; or make it again from the other tables with `crawlkit rebuild`" if name in REBUILT else ""))
@@ -86,8 +88,27 @@ class Job:
         return self.spark.createDataFrame(arrow_table(TABLES[name], rows))
 
     # -- running -------------------------------------------------------------------------------------------------
+    @contextlib.contextmanager
+    def driving(self, round_: Round, region: str | None = None) -> Iterator[None]:
+        """Hold a round (or a region's fetch of it) while its stages run: once another process has taken it over, none starts here and nothing is committed. Raises LockHeld."""
+        with self.crawl.driver_lock(round_, region) as self._driver:
+            try:
+                yield
+            finally:
+                self._driver = None
+
+    def _guard(self) -> None:
+        """Just before each commit. Raises LockHeld."""
+        self.crawl.lock.check()
+        self._still_driving()
+
+    def _still_driving(self) -> None:
+        if self._driver is not None:
+            self._driver.check()
+
     def run(self, stage: str, round_: Round, force: bool = False, **options: Any) -> Counts:
         """One stage of a round. Raises StageError, CrawlError, LockHeld."""
+        self._still_driving()
         name = f"{stage}-{options['region']}" if options.get("region") else stage
         done = self.crawl.mark(round_, name)
         if done is not None and not force:
@@ -104,6 +125,7 @@ class Job:
         if "rows_in" in counts and counts["rows_in"] != counts["rows_out"] + rejected:
             raise StageError(f"{stage} of round {round_.id} does not add up: {counts['rows_in']} rows in, {counts['rows_out']} out, {rejected} rejected")
         counts |= {"stage": stage, "started": started, "ended": time.time(), "cpu_s": round(cpu_s(before, process_tree()), 2)}
+        self._still_driving()
         self.crawl.set_mark(round_, name, counts)
         self.say({"event": "stage_done", "round_id": round_.id, **counts})
         return counts
