@@ -76,6 +76,14 @@ def test_status_has_the_newest_rounds_by_number_and_what_is_planned(call, crawl)
     assert call("status")["rounds"][0]["round_id"] == "a"  # an open one is told however old
 
 
+def test_no_round_is_opened_over_a_table_that_is_gone(call, crawl, tmp_path):
+    crawl.set_known_tables(["crawldb"])
+    for command in ("open", "round", "generate"):
+        done = CliRunner().invoke(app, [command, "--data", str(tmp_path)])
+        assert done.exit_code == 2 and "table crawldb is missing" in done.output and "crawlkit rebuild" in done.output, done.output
+    assert crawl.round_ids() == []
+
+
 def test_seeds_are_an_order_too(call):
     call("open")
     told = call("command", "seeds", "http://a.example/", "--command-id", "c1")

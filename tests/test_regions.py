@@ -7,7 +7,8 @@ import json
 import pytest
 
 from crawlkit.adapters.lease import Lease
-from crawlkit.command import stage_command
+from crawlkit.command import run_stage, stage_command
+from crawlkit.adapters.slot_io import put_progress
 from crawlkit.adapters.flock import LockHeld
 from crawlkit.config import Config, ConfigError, parse_config
 from crawlkit.crawl import Crawl
@@ -72,12 +73,17 @@ def world(spark, tmp_path_factory):
 @pytest.mark.spark
 def test_a_round_by_regions_of_which_one_is_dead(world):
     make, asked = world
-    job = make()
+    job, said = make(**{"politeness.delay_s": 0.7}), []
+    job.say = said.append
     round_ = job.crawl.open_round(EPOCH)
     job.run("inject", round_, lines=[f"http://{h}/{n}" for h in HOSTS for n in range(3)])
     planned = job.run("generate", round_)
     assert planned["regions"] == ["eu", "us"] and planned["slots"] == 3
-    job.run("fetch", round_, region="eu")
+    other = next(r["slot"] for r in job.tables.rows("fetchlist", ["slot", "region"]) if r["region"] == "us")
+    put_progress(job.crawl.objects, round_.id, other, {"queued": 100, "done": 50})  # the other region's machine is at it too
+    run_stage(job, "fetch", round_, region="eu")
+    mine = [e for e in said if e["event"] == "fetch_progress"]
+    assert mine and mine[-1]["done"] + mine[-1]["queued"] + mine[-1]["in_flight"] <= 4  # three pages and robots.txt
     assert sorted(asked) == [f"http://a.example/{n}" for n in range(3)]
     assert job.run("fetch", round_, region="eu")["repeated"]
     # the other region's task is at it still: nothing is given away under its hands

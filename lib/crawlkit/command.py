@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from crawlkit.adapters.duck import aggregate
 from crawlkit.adapters.orders import read_orders
 from crawlkit.cli import emit, open_job, read_seeds
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError, load_config
+from crawlkit.control.commands import plain_tables
 from crawlkit.control.rounds import finish_abandoned
 from crawlkit.crawl import Crawl, CrawlError, Place, Round
-from crawlkit.job import ROUND, Job, make_job
+from crawlkit.job import ROUND, Counts, Job, check_tables, make_job
 from crawlkit.progress import FetchWatch, Progress
 
 
@@ -99,6 +101,7 @@ def open_command(data: Place, round_id: str | None, resume: str | None, config: 
     """`crawlkit open`."""
     crawl = Crawl(data, load_config(config, sets))
     crawl.check()
+    check_tables(crawl, plain_tables(crawl))
     round_ = next_round(crawl, now, round_id, resume)
     told = {"round_id": round_.id, "state": round_.state, "resumed": round_id not in (None, round_.id)}
     emit(told, as_json, lambda v: f"round {v['round_id']}: {v['state']}")
@@ -118,13 +121,18 @@ def run_round(job: Job, round_: Round, last: bool = True) -> bool:
     for stage in ROUND[1:]:
         if stage in ("rank", "report") and not last:
             continue
-        if stage == "fetch":
-            with FetchWatch(job.crawl.objects, round_.id, job.say):
-                job.run(stage, round_)
-        else:
-            job.run(stage, round_)
+        run_stage(job, stage, round_)
     job.crawl.close(round_)
     return True
+
+
+def run_stage(job: Job, stage: str, round_: Round, **options: Any) -> Counts:
+    """One stage of a round; a fetch (of a region) tells its progress meanwhile."""
+    if stage != "fetch":
+        return job.run(stage, round_, **options)
+    slots = None if "region" not in options else [slot for slot, in aggregate(job.tables, "fetchlist", "SELECT DISTINCT slot FROM t WHERE region = ?", [options["region"]], {"round_id": [round_.id]})]
+    with FetchWatch(job.crawl.objects, round_.id, job.say, slots):
+        return job.run(stage, round_, **options)
 
 
 def round_command(data: Place, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
@@ -182,7 +190,7 @@ def stage_command(name: str, data: Place, round_id: str | None, config: Path | N
         else:
             raise CrawlError(f"no round is open in {data}: start one with `crawlkit generate` or `crawlkit round`")
         with job.driving(round_, region):
-            counts = job.run(name, round_, force=force, **options)
+            counts = run_stage(job, name, round_, force=force, **options)
             if name == "report":
                 job.crawl.close(round_)
         emit({"round_id": round_.id, **counts}, as_json, lambda v: json.dumps(v, indent=1, default=str))

@@ -65,9 +65,7 @@ class Job:
     def tables(self) -> Tables:
         """Raises TableError if a table that once was written is gone."""
         tables = self.crawl.tables(lambda: self.spark, self._guard)
-        for name in self.crawl.known_tables():
-            if name not in self._may_lack and not tables.exists(name):
-                raise TableError(f"table {name} is missing: {tables.path(name)} was written before and is gone; restore the folder from a copy" + ("; or make it again from the other tables with `crawlkit rebuild`" if name in REBUILT else ""))
+        check_tables(self.crawl, tables, self._may_lack)
         return tables
 
     def keep_known(self) -> None:
@@ -433,7 +431,16 @@ ROUND = ("generate", "fetch", "commit", "parse", "dedup", "update", "rank", "rep
 
 
 def make_job(data: Place, cfg: Config, **kw: Any) -> Job:
-    """A job on a folder. Raises CrawlError if the folder is not usable."""
+    """A job on a folder. Raises CrawlError if the folder is not usable, TableError if a table that once was written is gone."""
     crawl = Crawl(data, cfg)
     crawl.check()
-    return Job(crawl, **kw)
+    job = Job(crawl, **kw)
+    _ = job.tables
+    return job
+
+
+def check_tables(crawl: Crawl, tables: Tables, may_lack: Collection[str] = ()) -> None:
+    """Raises TableError if a table that once was written is gone."""
+    for name in crawl.known_tables():
+        if name not in may_lack and not tables.exists(name):
+            raise TableError(f"table {name} is missing: {tables.path(name)} was written before and is gone; restore the folder from a copy" + ("; or make it again from the other tables with `crawlkit rebuild`" if name in REBUILT else ""))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import time
+from collections.abc import Collection
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +17,7 @@ from rich.table import Table
 from crawlkit.adapters.objects import ObjectMissing, Objects
 
 STAGE_TEXT = {"inject": "adding URLs", "generate": "choosing what is due", "fetch": "fetching", "commit": "recording outcomes", "parse": "reading pages", "dedup": "comparing texts", "update": "updating the frontier", "rank": "counting links", "report": "writing the report", "maintain": "maintaining"}
+LINE_EVERY_S = 60.0  # of a fetch, where there is no terminal
 
 
 class Progress:
@@ -24,13 +27,17 @@ class Progress:
         self.as_json, self.quiet = as_json, quiet
         self.console = Console(stderr=True)
         self._live: Live | None = None
+        self._line_at = time.monotonic() + LINE_EVERY_S
 
     def __call__(self, event: dict[str, Any]) -> None:
         if self.quiet:
             return
         if self.as_json or not self.console.is_terminal:
-            if event["event"] != "fetch_progress" or self.as_json:
-                print(json.dumps(event, default=str) if self.as_json else _plain(event), file=sys.stderr, flush=True)
+            if event["event"] == "fetch_progress" and not self.as_json:
+                if time.monotonic() < self._line_at:
+                    return
+                self._line_at = time.monotonic() + LINE_EVERY_S
+            print(json.dumps(event, default=str) if self.as_json else _plain(event), file=sys.stderr, flush=True)
             return
         if event["event"] == "fetch_progress":
             if self._live is None:
@@ -52,6 +59,9 @@ def _plain(event: dict[str, Any]) -> str:
     kind = event["event"]
     if kind == "round":
         return f"round {event['round_id']}"
+    if kind == "fetch_progress":
+        eta = "" if event["eta_s"] is None else f", {event['eta_s']:.0f} s to go"
+        return f"    fetching: {event['queued']} queued, {event['in_flight']} in flight, {event['done']} done, {event['failed']} failed, {event['bytes'] / 1e6:.1f} MB{eta}"
     if kind == "stage":
         return f"  {event['stage']}: {STAGE_TEXT.get(event['stage'], '')} ..."
     if kind == "stage_done":
@@ -75,8 +85,9 @@ def _fetch_table(e: dict[str, Any]) -> Table:
 class FetchWatch:
     """Reads the slots' progress objects about once a second and says what they add up to."""
 
-    def __init__(self, objects: Objects, round_id: str, say: Any) -> None:
-        self._objects, self._round_id, self._say = objects, round_id, say
+    def __init__(self, objects: Objects, round_id: str, say: Any, slots: Collection[int] | None = None) -> None:
+        """slots: those that count (None: all)."""
+        self._objects, self._round_id, self._say, self._slots = objects, round_id, say, slots
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fetch watch", daemon=True)
 
@@ -95,7 +106,7 @@ class FetchWatch:
             total: dict[str, Any] = {"queued": 0, "in_flight": 0, "done": 0, "failed": 0, "bytes": 0}
             slowest: list[tuple[float, str]] = []
             try:
-                keys = self._objects.list(f"progress/{self._round_id}/")
+                keys = [k for k in self._objects.list(f"progress/{self._round_id}/") if self._slots is None or int(re.findall(r"[0-9]+", k)[-1]) in self._slots]
             except OSError:
                 continue
             for key in keys:

@@ -16,8 +16,7 @@ NEWEST = 20
 
 def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[str, Any]:
     """Rounds (all open ones and the newest; or the one named) with the stages done, URLs by state, due now. Raises ConfigError, CrawlError."""
-    import pyarrow.compute as pc
-
+    from crawlkit.adapters.duck import frontier_counts
     from crawlkit.control.commands import plain_tables
 
     crawl = Crawl(data, cfg)
@@ -31,12 +30,7 @@ def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[s
         rounds.append({"round_id": r.id, "state": r.state, "done": [s for s in STAGES if crawl.mark(r, s) is not None], "buckets": len(r.buckets),
                        **{k: (crawl.mark(r, "generate") or {}).get(k) for k in ("planned", "regions")},
                        "fetching": {k: sum(int(p.get(k, 0)) for p in progress) for k in ("queued", "in_flight", "done", "failed", "bytes")} if progress else None})
-    states: dict[str, int] = {}
-    table = plain_tables(crawl).arrow("crawldb", ["state", "next_fetch"])
-    for row in pc.value_counts(table["state"]).to_pylist():
-        states[row["values"]] = row["counts"]
-    awake = pc.and_(pc.not_equal(table["state"], "dead"), pc.not_equal(table["state"], "refused"))
-    due = pc.sum(pc.fill_null(pc.and_(awake, pc.less_equal(pc.cast(table["next_fetch"], "int64"), int(time.time() * 1e6))), False)).as_py() or 0
+    states, due = frontier_counts(plain_tables(crawl), time.time())
     return {"crawl": cfg.crawl.id, "rounds": rounds, "states": states, "known_urls": sum(states.values()), "due_now": due}
 
 

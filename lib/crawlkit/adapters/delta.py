@@ -98,7 +98,7 @@ class Tables:
         except (OSError, Py4JNetworkError):  # the JVM has died: that says nothing about the table
             raise
         except Exception as e:
-            raise self._unreadable(name, e) from None
+            raise self.unreadable(name, e) from None
 
     def _empty(self, name: str) -> "DataFrame":
         nulls = ", ".join(f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns)
@@ -116,13 +116,18 @@ class Tables:
     def arrow(self, name: str, columns: Sequence[str], part: Part | None = None) -> pa.Table:
         """The same rows as Arrow."""
         try:
-            dataset = self.dataset(name)
-            wanted = [pyarrow.dataset.field(c).isin(list(values)) for c, values in (part or {}).items()]
-            return dataset.to_table(columns=list(columns), filter=functools.reduce(operator.and_, wanted) if wanted else None)
+            return self.dataset(name, part).to_table(columns=list(columns))
         except Exception as e:
-            raise self._unreadable(name, e) from None
+            raise self.unreadable(name, e) from None
 
-    def dataset(self, name: str) -> "pyarrow.dataset.Dataset":
+    def local_files(self, name: str, part: Part | None = None) -> list[str]:
+        """Paths of the current files of a table on this machine (of some partitions); none in S3. Raises TableError."""
+        try:
+            return [f"{self.path(name)}/{path}" for path, _, _ in self._files(self._log(name), part)] if self._store is None and self.exists(name) else []
+        except Exception as e:
+            raise self.unreadable(name, e) from None
+
+    def dataset(self, name: str, part: Part | None = None) -> "pyarrow.dataset.Dataset":
         """The table's current files, read as they are asked for; without rows where there is no table. Raises TableError."""
         if not self.exists(name):
             return pyarrow.dataset.dataset(arrow_table(TABLES[name], []))
@@ -131,8 +136,9 @@ class Tables:
             if lacks := self._lacks(name, dataset.schema.names):
                 dataset = dataset.replace_schema(pa.schema([*dataset.schema, *(pa.field(c.name, ARROW[c.type]) for c in TABLES[name].columns if c.name in lacks)]))
         except Exception as e:
-            raise self._unreadable(name, e) from None
-        return dataset
+            raise self.unreadable(name, e) from None
+        wanted = [pyarrow.dataset.field(c).isin(pa.array(list(values), dataset.schema.field(c).type)) for c, values in (part or {}).items()]
+        return dataset.filter(functools.reduce(operator.and_, wanted)) if wanted else dataset
 
     def count(self, name: str, part: Part | None = None) -> int:
         """Rows of some partitions (None: of the table), from the log alone."""
@@ -291,7 +297,8 @@ class Tables:
                 self.guard()
                 log.alter.add_columns([f for f in delta_schema(t).fields if f.name in lacks])
 
-    def _unreadable(self, name: str, e: Exception) -> Exception:
+    def unreadable(self, name: str, e: Exception) -> Exception:
+        """What to raise when a table's files cannot be read."""
         if self._store is not None and isinstance(e, OSError):
             return self._unreachable(name, e)
         what = "it" if self._store is not None else "the folder"

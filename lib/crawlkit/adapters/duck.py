@@ -1,4 +1,4 @@
-"""A crawl's tables and views in DuckDB: answers in a second, without a JVM.
+"""A crawl's tables and views in DuckDB: answers in a second, without a JVM; and sums over a large table.
 
 Functions of Spark's SQL that DuckDB has under other names are macros here, so that the views and docs/queries.md are one
 text for both.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
 
-from crawlkit.adapters.delta import Tables
+from crawlkit.adapters.delta import Part, Tables
 from crawlkit.tables import TABLES
 
 MACROS = ("unix_millis(t) AS epoch_us(t) // 1000", "unix_timestamp(t) AS CAST(floor(epoch(t)) AS BIGINT)", "collect_list(x) AS list(x)", "size(x) AS len(x)")
@@ -52,3 +52,27 @@ def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> lis
             return [{name: v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v for name, v in r.items()} for r in rows]  # UTC, as Spark gives them
         except duckdb.Error as e:
             raise QueryError(str(e).splitlines()[0]) from None
+
+
+def aggregate(tables: Tables, name: str, query: str, values: Sequence[Any] = (), part: Part | None = None) -> list[tuple[Any, ...]]:
+    """Rows of a SELECT over a table (of some partitions), which it calls `t`; `values` stand for its `?`. Raises TableError, StoreUnavailable.
+
+    Only the columns that it names are read, and what it adds up never is in memory. Not for columns that a later version added, nor partition columns.
+    """
+    files = tables.local_files(name, part)
+    try:
+        with duckdb.connect(":memory:") as db:
+            db.execute("SET TimeZone = 'UTC'")
+            if files:
+                db.read_parquet(files, hive_partitioning=False).create_view("t")
+            else:
+                db.register("t", tables.dataset(name, part))
+            return db.execute(query, list(values)).fetchall()
+    except duckdb.Error as e:
+        raise tables.unreadable(name, e) from None
+
+
+def frontier_counts(tables: Tables, now: float) -> tuple[dict[str, int], int]:
+    """Known URLs by state, and how many are due at `now` (Unix s). Raises TableError, StoreUnavailable."""
+    rows = aggregate(tables, "crawldb", "SELECT state, count(*), count(*) FILTER (WHERE next_fetch <= make_timestamptz(?) AND state NOT IN ('dead', 'refused')) FROM t GROUP BY state", [round(now * 1e6)])
+    return {state: n for state, n, _ in rows}, sum(due for _, _, due in rows)

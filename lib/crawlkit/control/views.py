@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from crawlkit.adapters.delta import Tables
+from crawlkit.adapters.duck import aggregate, frontier_counts
 from crawlkit.adapters.objects import ObjectMissing
 from crawlkit.adapters.orders import read_orders
 from crawlkit.config import Config
@@ -40,26 +41,16 @@ class Cached:
 
 
 def table_figures(data: Place, cfg: Config) -> dict[str, Any]:
-    """URLs by state, what is due, pages of this month, requests and errors of the last hour. Reads whole columns: call it seldom."""
+    """URLs by state, what is due, pages of this month, requests and errors of the last hour. It takes about a second for each 10^7 rows: call it seldom."""
     crawl, now = Crawl(data, cfg), time.time()
     tables = plain_tables(crawl)
-    states: dict[str, int] = {}
-    due = 0
-    for r in tables.rows("crawldb", ["state", "next_fetch"]):
-        states[r["state"]] = states.get(r["state"], 0) + 1
-        due += r["state"] not in ("dead", "refused") and r["next_fetch"] is not None and r["next_fetch"] <= now
+    states, due = frontier_counts(tables, now)
     day = datetime.datetime.fromtimestamp(now, datetime.UTC)
     month = day.replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()
-    pages = errors = tried = 0
-    for r in _rounds(crawl):
-        if (r.closed_at or now) < month - DAY_S:
-            break
-        for c in tables.rows("captures", ["kind", "outcome", "started", "is_outcome"], {"round_id": [r.id]}):
-            if c["started"] is not None and c["is_outcome"] and c["kind"] == "page":
-                pages += c["outcome"] in FETCHED and c["started"] >= month
-                if c["started"] > now - 3600:
-                    tried += 1
-                    errors += c["outcome"] in FAILED
+    recent = [r.id for r in itertools.takewhile(lambda r: (r.closed_at or now) >= month - DAY_S, _rounds(crawl))]
+    hour_us, month_us = round((now - 3600) * 1e6), round(month * 1e6)
+    pages, tried, errors = aggregate(tables, "captures", f"""SELECT count(*) FILTER (WHERE outcome IN {FETCHED} AND started >= make_timestamptz(?)), count(*) FILTER (WHERE started > make_timestamptz(?)),
+        count(*) FILTER (WHERE outcome IN {FAILED} AND started > make_timestamptz(?)) FROM t WHERE is_outcome AND kind = 'page'""", [month_us, hour_us, hour_us], {"round_id": recent})[0]
     return {"states": states, "known_urls": sum(states.values()), "due_now": due, "queue_depth": states.get("queued", 0) + states.get("retrying", 0), "pages_this_month": pages,
             "errors_last_hour": errors, "tried_last_hour": tried, "read_at": now}
 
