@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 from dataclasses import asdict
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawlkit.config import Urls
 from crawlkit.outcomes import Refused
-from crawlkit.rules import charset, html, htmlguard, urls
+from crawlkit.rules import charset, html, htmlguard, language, urls
 from crawlkit.rules.html import read_addresses, read_html
 from crawlkit.rules.url_policy import UrlPolicy
 from tests.rules.html5lib_suite import tokenizer_inputs, tree_cases
@@ -73,6 +74,46 @@ def test_the_walk_keeps_the_limits_of_its_twin(monkeypatch):
     both("<a href=x>t<area href=y alt=z></a>" * 5)
     both("<a href=x>" + "w<b> </b>" * 200 + "</a>" + "<a href=y>" + "long words " * 200 + "<img alt=end></a>")
     both("<div>" * 600 + "<a href=deep>x" + "<p>" * 3 + "y")
+
+
+def cuts(raw: bytes) -> set[str]:
+    scan = htmlguard._Scan(raw)
+    scan.run()
+    return scan.cut
+
+
+CALM = st.lists(st.sampled_from([b"<", b"</", b">", b"<b>", b"</b>", b"<I ", b"</i>", b"<em", b"<div>", b"</div>", b"<DIV/>", b"<table>", b"</table>", b"<td>", b"<svg>", b"</svg>", b"<g/>", b"<math>", b"<p>", b"</p>", b"</br>", b"<!--", b"-->", b"--!>", b"<!-->", b"-", b"<!x>", b"<?y>", b"<script>", b"</script>", b"<title ", b"</title>", b"<sCript/", b"='", b'="', b"'", b'"', b"=", b"x ", b"/", b"\n"]), max_size=50).map(b"".join)  # fmt: skip
+
+
+@given(CALM, st.integers(0, 4), st.integers(0, 3), st.integers(1, 12))
+def test_what_is_called_calm_is_not_cut(raw, depth, formats, elements):
+    limits = {"MAX_DEPTH": depth, "MAX_ELEMENTS": elements, "LONG_TAG": 5, "MAX_ATTRIBUTES": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in limits.items():
+            patch.setattr(htmlguard, name, value)
+        patch.setattr(htmlguard, "_max_active", lambda tags: formats)
+        if _scan.is_calm(raw, depth, formats, elements, 5, 1):
+            assert cuts(raw) == set()
+
+
+def test_ordinary_pages_are_calm():
+    page = ("<!doctype html><title>t</title><script>if (a<b) c('</div>')</script><div class=\"a>b\"><p>x<b>y</b><svg><g/><g/></svg>" + "<ul><li>z<i>w</i></ul>" * 15_000 + "</div>").encode()
+    assert _scan.is_calm(page, 512, 30, 60_000, 4000, 200) and not cuts(page)
+    assert not _scan.is_calm(b"<div>" * 513, 512, 30, 60_000, 4000, 200)
+
+
+@pytest.mark.parametrize("text", ["The quick brown fox jumps over the lazy dog. " * 3, "Der schnelle braune Fuchs springt über den faulen Hund. " * 3, "素早い茶色の狐がのろまな犬を飛び越える。" * 4, "ШИРОКАЯ ЭЛЕКТРИФИКАЦИЯ ЮЖНЫХ ГУБЕРНИЙ ДАСТ МОЩНЫЙ ТОЛЧОК ПОДЪЁМУ", "x" * 60, "\x00" * 30 + "abc" * 30])
+def test_a_language_is_told_as_the_library_tells_it(text):
+    from py3langid import langid
+
+    assert language._classify()(text[:600]) == langid.classify(text[:600])
+
+
+def test_an_automaton_that_leads_astray_is_refused():
+    with pytest.raises(ValueError, match="outside"):
+        _scan.visits(array("I", [7] * 256), array("H", [0]), array("i", [0]), b"a")
+    with pytest.raises(ValueError, match="one length"):
+        _scan.visits(array("I", [0] * 256), array("H", [0, 0]), array("i", [0]), b"a")
 
 
 @given(st.binary(max_size=60) | st.text(max_size=30).map(lambda t: t.encode("utf-8", "surrogatepass")))

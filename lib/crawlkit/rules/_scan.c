@@ -70,6 +70,128 @@ static PyObject *tag_counts(PyObject *self, PyObject *args) {
     return Py_BuildValue("(nnN)", tags, formats, PyBool_FromLong(many));
 }
 
+/* The tags that htmlguard.py treats apart: its _UNCOUNTED, _SCOPES and _FORMATS, and elements whose content is text. */
+enum { COUNTED, UNCOUNTED, SCOPE, FORMAT, TEXT };
+typedef struct { const char *name; char kind; } word_t;
+static const word_t WORDS[] = {
+    {"area", UNCOUNTED}, {"base", UNCOUNTED}, {"basefont", UNCOUNTED}, {"bgsound", UNCOUNTED}, {"br", UNCOUNTED}, {"col", UNCOUNTED}, {"embed", UNCOUNTED}, {"frame", UNCOUNTED},
+    {"hr", UNCOUNTED}, {"img", UNCOUNTED}, {"input", UNCOUNTED}, {"keygen", UNCOUNTED}, {"link", UNCOUNTED}, {"meta", UNCOUNTED}, {"param", UNCOUNTED}, {"source", UNCOUNTED},
+    {"track", UNCOUNTED}, {"wbr", UNCOUNTED}, {"a", UNCOUNTED}, {"li", UNCOUNTED}, {"p", UNCOUNTED}, {"dd", UNCOUNTED}, {"dt", UNCOUNTED}, {"option", UNCOUNTED}, {"tr", UNCOUNTED},
+    {"td", UNCOUNTED}, {"th", UNCOUNTED}, {"tbody", UNCOUNTED}, {"thead", UNCOUNTED}, {"tfoot", UNCOUNTED}, {"caption", UNCOUNTED}, {"colgroup", UNCOUNTED}, {"rb", UNCOUNTED},
+    {"rt", UNCOUNTED}, {"rp", UNCOUNTED}, {"rtc", UNCOUNTED}, {"html", UNCOUNTED}, {"head", UNCOUNTED}, {"body", UNCOUNTED}, {"applet", SCOPE}, {"marquee", SCOPE}, {"object", SCOPE},
+    {"table", SCOPE}, {"template", SCOPE}, {"svg", SCOPE}, {"math", SCOPE}, {"b", FORMAT}, {"big", FORMAT}, {"code", FORMAT}, {"em", FORMAT}, {"font", FORMAT}, {"i", FORMAT},
+    {"nobr", FORMAT}, {"s", FORMAT}, {"small", FORMAT}, {"strike", FORMAT}, {"strong", FORMAT}, {"tt", FORMAT}, {"u", FORMAT}, {"script", TEXT}, {"style", TEXT}, {"textarea", TEXT},
+    {"title", TEXT}, {"xmp", TEXT}, {"iframe", TEXT}, {"noembed", TEXT}, {"noframes", TEXT},
+};
+enum { N_WORDS = sizeof WORDS / sizeof *WORDS, DEEPEST = 512 };
+
+static int same_name(const byte *a, const byte *b, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        byte x = a[i], y = b[i];
+        if (x != y && !(is_letter(x) && (x ^ 0x20) == y)) return 0;
+    }
+    return 1;
+}
+
+static int word_of(const byte *name, size_t n) {
+    for (int i = 0; n <= 8 && i < N_WORDS; i++)
+        if ((*name | 0x20) == WORDS[i].name[0] && strlen(WORDS[i].name) == n && same_name(name, (const byte *)WORDS[i].name, n)) return i;
+    return -1;
+}
+
+/* Behind a tag's attributes and its ">"; `at`: behind its name. */
+static const byte *tag_end(const byte *at, const byte *end) {
+    while (at < end && *at != '>') {
+        if (*at++ != '=') continue;
+        while (at < end && is_space(*at)) at++;
+        const byte *close = at < end && (*at == '"' || *at == '\'') ? memchr(at + 1, *at, (size_t)(end - at - 1)) : NULL;
+        if (close) at = close + 1;
+        else while (at < end && !is_space(*at) && *at != '>') at++;
+    }
+    return at < end ? at + 1 : at;
+}
+
+/* Behind a comment; `at`: behind its "<!--". */
+static const byte *comment_end(const byte *at, const byte *end) {
+    if (at < end && *at == '>') return at + 1;
+    if (end - at > 1 && at[0] == '-' && at[1] == '>') return at + 2;
+    while ((at = at < end ? memchr(at, '-', (size_t)(end - at)) : NULL)) {
+        if (end - at > 2 && at[1] == '-' && at[2] == '>') return at + 3;
+        if (end - at > 3 && at[1] == '-' && at[2] == '!' && at[3] == '>') return at + 4;
+        at++;
+    }
+    return end;
+}
+
+/* Where the end tag of an element whose content is text begins, or the end. */
+static const byte *text_end(const byte *at, const byte *end, const byte *name, size_t n) {
+    while ((at = at < end ? memchr(at, '<', (size_t)(end - at)) : NULL)) {
+        if ((size_t)(end - at) > n + 2 && at[1] == '/' && same_name(at + 2, name, n) && (at[n + 2] == '>' || at[n + 2] == '/' || is_space(at[n + 2]))) return at;
+        at++;
+    }
+    return end;
+}
+
+typedef struct { const byte *name; size_t length; char scope, foreign; } open_t;
+
+PyDoc_STRVAR(is_calm_doc,
+"is_calm(markup, depth, formats, elements, long, most)\n\n"
+"Whether htmlguard.py's scan would cut nothing: never more than `depth` (at most 512) elements and `formats` formatting elements open\n"
+"at once, at most `elements` in all, no tag of more than `long` bytes with more than `most` attributes, no `long` run of \"<\".");
+
+static PyObject *is_calm(PyObject *self, PyObject *args) {
+    Py_buffer raw;
+    Py_ssize_t depth_limit, format_limit, element_limit, stretch, most, depth = 0, active = 0, elements = 0, foreign = 0, formats[N_WORDS] = {0};
+    open_t stack[DEEPEST];
+    if (!PyArg_ParseTuple(args, "y*nnnnn", &raw, &depth_limit, &format_limit, &element_limit, &stretch, &most)) return NULL;
+    const byte *at = raw.buf, *end = at + raw.len;
+    int calm = depth_limit <= DEEPEST;
+    while (calm && (at = at < end ? memchr(at, '<', (size_t)(end - at)) : NULL)) {
+        const byte *start = at++;
+        int closes = at < end && *at == '/';
+        const byte *name = at + closes;
+        if (end - at > 2 && memcmp(at, "!--", 3) == 0) {
+            at = comment_end(at + 3, end);
+        } else if (name < end && is_letter(*name)) {
+            for (at = name; at < end && !is_space(*at) && *at != '/' && *at != '>';) at++;
+            size_t n = (size_t)(at - name);
+            int word = word_of(name, n), kind = word < 0 ? COUNTED : WORDS[word].kind;
+            int whole = at < end; /* a name that the input ends in is a tag, but of no element whose content is text */
+            at = tag_end(at, end);
+            if (at - start > stretch && !closes && has_more(name, end, most)) calm = 0;
+            elements += !closes || (n == 1 && (*name | 0x20) == 'p') || (n == 2 && same_name(name, (const byte *)"br", 2));
+            if (kind == TEXT && !closes && whole) {
+                at = text_end(at, end, name, n);
+            } else if (kind == FORMAT) {
+                if (!closes) formats[word]++, active++;
+                else if (formats[word]) formats[word]--, active--;
+            } else if (kind != UNCOUNTED && !closes) {
+                if (at[-1] == '>' && at[-2] == '/' && foreign) continue;
+                if (depth == depth_limit) { calm = 0; break; }
+                int opens = kind == SCOPE && (n == 3 || (n == 4 && (*name | 0x20) == 'm'));
+                stack[depth++] = (open_t){name, n, kind == SCOPE, (char)opens};
+                foreign += opens;
+            } else if (kind != UNCOUNTED) {
+                Py_ssize_t place = depth;
+                while (place-- && !(stack[place].length == n && same_name(stack[place].name, name, n)))
+                    if (stack[place].scope) place = 0; /* an end tag reaches nothing outside of it */
+                if (place >= 0)
+                    while (depth > place) foreign -= stack[--depth].foreign;
+            }
+            calm = calm && active <= format_limit && elements <= element_limit;
+        } else if (at < end && (*at == '!' || *at == '?' || *at == '/')) {
+            const byte *close = memchr(at, '>', (size_t)(end - at));
+            at = close ? close + 1 : end;
+        } else {
+            while (at < end && *at == '<') at++;
+            calm = at - start <= stretch;
+            at -= at - start > 1; /* the last one may begin a tag */
+        }
+    }
+    PyBuffer_Release(&raw);
+    return PyBool_FromLong(calm);
+}
+
 PyDoc_STRVAR(is_utf8_doc, "is_utf8(raw)\n\nWhether bytes are UTF-8 (RFC 3629: shortest forms, no surrogates, at most U+10FFFF).");
 
 static PyObject *is_utf8(PyObject *self, PyObject *argument) {
@@ -160,9 +282,44 @@ static PyObject *plain_url(PyObject *self, PyObject *const *args, Py_ssize_t n) 
     return out;
 }
 
+PyDoc_STRVAR(visits_doc,
+"visits(moves, rows, outputs, text)\n\n"
+"Features that a finite automaton meets in `text`, with how often, in the order met (py3langid's visit_counts). `moves`: uint32,\n"
+"256 for each row; `rows`: uint16, a row for each state; `outputs`: int32, a feature (or -1) for each state.");
+
+static PyObject *visits(PyObject *self, PyObject *args) {
+    Py_buffer moves, rows, outputs, text;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*", &moves, &rows, &outputs, &text)) return NULL;
+    const uint32_t *move = moves.buf;
+    const uint16_t *row = rows.buf;
+    const int32_t *output = outputs.buf;
+    size_t n_moves = (size_t)moves.len / 4, n_states = (size_t)rows.len / 2, state = 0;
+    PyObject *found = n_states && (size_t)outputs.len / 4 >= n_states ? PyDict_New() : PyErr_Format(PyExc_ValueError, "outputs and rows are of one length");
+    for (Py_ssize_t i = 0; found && i < text.len; i++) {
+        size_t at = ((size_t)row[state] << 8) + ((const byte *)text.buf)[i];
+        if (at >= n_moves || (state = move[at]) >= n_states) {
+            Py_CLEAR(found);
+            PyErr_SetString(PyExc_ValueError, "the automaton leads outside of its tables");
+            break;
+        }
+        if (output[state] < 0) continue;
+        PyObject *feature = PyLong_FromLong(output[state]), *before = feature ? PyDict_GetItem(found, feature) : NULL, *count = PyLong_FromLong(before ? PyLong_AsLong(before) + 1 : 1);
+        if (!feature || !count || PyDict_SetItem(found, feature, count)) Py_CLEAR(found);
+        Py_XDECREF(feature);
+        Py_XDECREF(count);
+    }
+    PyBuffer_Release(&moves);
+    PyBuffer_Release(&rows);
+    PyBuffer_Release(&outputs);
+    PyBuffer_Release(&text);
+    return found;
+}
+
 static PyMethodDef METHODS[] = {
     {"tag_counts", tag_counts, METH_VARARGS, tag_counts_doc},
+    {"is_calm", is_calm, METH_VARARGS, is_calm_doc},
     {"is_utf8", is_utf8, METH_O, is_utf8_doc},
+    {"visits", visits, METH_VARARGS, visits_doc},
     {"plain_url", (PyCFunction)(void (*)(void))plain_url, METH_FASTCALL, plain_url_doc},
     {0},
 };

@@ -53,6 +53,8 @@ def guarded(raw: bytes) -> tuple[bytes, list[str]]:
     tags, formats, many = _tag_counts(raw, LONG_TAG, MAX_ATTRIBUTES)
     if not many and (tags < FEW_TAGS or (tags < MANY_TAGS and (tags + 1) * formats <= MAX_REOPENED)):
         return raw, []
+    if _is_calm and _is_calm(raw, MAX_DEPTH, _max_active(tags), MAX_ELEMENTS, LONG_TAG, MAX_ATTRIBUTES):
+        return raw, []
     scan = _Scan(raw)
     scan.run()
     return (scan.result(), sorted(scan.cut)) if scan.cut else (raw, [])
@@ -67,9 +69,15 @@ def tag_counts(raw: bytes, long: int, most: int) -> tuple[int, int, bool]:
 
 
 try:
+    from crawlkit.rules._scan import is_calm as _is_calm
     from crawlkit.rules._scan import tag_counts as _tag_counts
 except ImportError:
-    _tag_counts = tag_counts
+    _is_calm, _tag_counts = None, tag_counts
+
+
+def _max_active(tags: int) -> int:
+    """Formatting elements that may be open at once on a page with so many tags."""
+    return min(MAX_OPEN_FORMATS, max(2, 1_000_000 // (1 + tags)))
 
 
 def _long_stretches(raw: bytes, long: int) -> Iterator[int]:
@@ -101,7 +109,7 @@ class _Scan:
         self.formats = dict.fromkeys(_FORMATS, 0)
         self.dropped_formats = dict.fromkeys(_FORMATS, 0)
         self.active = 0
-        self.max_active = min(MAX_OPEN_FORMATS, max(2, 1_000_000 // (1 + raw.count(b"<"))))
+        self.max_active = _max_active(raw.count(b"<"))
 
     def run(self) -> None:
         raw, places, uncounted = self.raw, self.places, _UNCOUNTED

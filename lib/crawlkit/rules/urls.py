@@ -116,11 +116,12 @@ class Resolver:
     def canonicalize(self, reference: str) -> str:
         """As the function of that name; raises what it raises."""
         if self._place:
+            if url := _plain_url(reference, *self._place):
+                return url
             head, _, query = reference.strip(_SPACES).partition("#")[0].partition("?")
-            if head[-1:] > " " and _QUERY_TEXT.fullmatch(query):
-                if url := _plain_url(head, *self._place):
-                    query = query and _query(query, origin_of(url), self.policy)
-                    return f"{url}?{query}" if query else url
+            if query and head[-1:] > " " and _QUERY_TEXT.fullmatch(query) and (url := _plain_url(head, *self._place)):
+                query = _query(query, origin_of(url), self.policy)
+                return f"{url}?{query}" if query else url
         return canonicalize(reference.strip(_SPACES), self.base, self.policy)
 
 
