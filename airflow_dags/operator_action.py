@@ -21,6 +21,7 @@ FIELDS = {
     "reason": Param(None, type=["null", "string"], maxLength=2000, title="Reason", description="For block, unblock, complain."),
     "delay_s": Param(None, type=["null", "number"], minimum=0, maximum=86_400, title="Delay, s", description="host-set: gap between requests."),
     "quota_max": Param(None, type=["null", "integer"], minimum=0, maximum=1_000_000_000, title="Pages a day", description="host-set."),
+    "cycle_quota_max": Param(None, type=["null", "integer"], minimum=0, maximum=1_000_000_000, title="Pages a cycle", description="host-set."),
     "round_id": Param(None, type=["null", "string"], pattern=ROUND, title="Round", description="For pause, resume, abandon."),
     "dry_run": Param(False, type="boolean", title="Only check", description="Tell what would be done; change nothing."),
 }
@@ -36,7 +37,7 @@ def words(params: dict[str, Any]) -> list[str]:
         return [action, *options("priority", *(["points"] if action == "boost" else [])), *end, "--", *(params["urls"] or [])]
     if action in ROUND_ACTIONS:
         return [action, *end, "--", *filter(None, [params["round_id"]])]
-    own = options("delay_s", "quota_max") if action == "host-set" else [*options("reason"), *(["--domain"] if params["domain"] else [])]
+    own = options("delay_s", "quota_max", "cycle_quota_max") if action == "host-set" else [*options("reason"), *(["--domain"] if params["domain"] else [])]
     return [action, *own, *end, "--", *filter(None, [params["host"]])]
 
 

@@ -36,7 +36,7 @@ def main(requests: int = 500_000, minutes: float = 25.0) -> None:
     with nginx({"page.html": page, "other.html": page[:2000]}) as server, tempfile.TemporaryDirectory() as name:
         cfg = Config.model_validate({
             "fetch": {"connect_to": {"*.test": f"127.0.0.1:{server.http}"}, "allow_private": ["127.0.0.0/8"], "timeout_s": 10.0},
-            "politeness": {"delay_s": 0.25, "domain_delay_s": 0.0, "ip_delay_s": 0.0, "host_day_quota": 10**9}, "warc": {"roll_bytes": 8 << 20}, "breaker": {"slow_error_share": 1.0},
+            "politeness": {"delay_s": 0.25, "domain_delay_s": 0.0, "ip_delay_s": 0.0, "host_day_quota": 10**9, "host_cycle_quota": 10**9}, "warc": {"roll_bytes": 8 << 20}, "breaker": {"slow_error_share": 1.0},
         })  # fmt: skip
         sent, started, n = 0, time.monotonic(), 0
         while sent < requests or time.monotonic() - started < minutes * 60:

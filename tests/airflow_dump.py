@@ -30,7 +30,7 @@ def main() -> None:
     orders = [words({k: p.value for k, p in FIELDS.items()} | given) for given in (
         {"action": "seeds", "urls": ["http://a.example/"], "priority": "low"}, {"action": "hint", "urls": ["http://a.example/"]}, {"action": "recrawl", "urls": ["http://a.example/"]},
         {"action": "boost", "urls": ["http://a.example/"], "points": -2.5}, {"action": "block", "host": "a.example", "domain": True, "reason": "-x"}, {"action": "unblock", "host": "a.example"},
-        {"action": "complain", "host": "a.example", "reason": "asked"}, {"action": "host-set", "host": "a.example", "delay_s": 2, "quota_max": 9}, {"action": "pause", "round_id": "r1"}, {"action": "resume", "round_id": "r1"},
+        {"action": "complain", "host": "a.example", "reason": "asked"}, {"action": "host-set", "host": "a.example", "delay_s": 2, "quota_max": 9, "cycle_quota_max": 90}, {"action": "pause", "round_id": "r1"}, {"action": "resume", "round_id": "r1"},
         {"action": "abandon", "round_id": "r1", "dry_run": True})]
     print(json.dumps({
         "import_errors": bag.import_errors, "loaded_at_parse": parsed, "writes": WRITES, "orders": orders, "actions": FIELDS["action"].schema["enum"],

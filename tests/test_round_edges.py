@@ -14,6 +14,7 @@ from crawlkit.command import run_round
 from crawlkit.config import parse_config
 from crawlkit.control.commands import give
 from crawlkit.crawl import Crawl
+from crawlkit.explain import explain
 from crawlkit.job import Job
 from crawlkit.loopback import Reply, Request, WebServer
 from tests.adapters.proxies import Proxy
@@ -22,7 +23,7 @@ from tests.name_server import NameServer
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EPOCH = 1_767_225_600.0  # 2026-01-01
 HTML = [("Content-Type", "text/html")]
-NAMES = ("quota", "down", "slow", "wall", "denied", "phone", "plain")
+NAMES = ("quota", "cycle", "down", "slow", "wall", "denied", "phone", "plain")
 HOSTS = {f"{name}.example": f"127.83.0.{n + 1}" for n, name in enumerate(NAMES)}
 FAR = {"http-proxied.example": "127.83.1.1", "socks-proxied.example": "127.83.1.2"}  # reached by proxies
 NAMED = {f"named{n}.example": f"127.83.2.{n + 1}" for n in range(20)}  # looked up
@@ -71,13 +72,14 @@ class Edges:
         round_ = job.crawl.open_round(now)
         job.run("inject", round_, force=True, lines=lines)
         run_round(job, round_, last=False)
+        left_out = job.crawl.mark(round_, "generate")["left_out"]
         outcomes: dict[str, Counter] = {}
         for r in job.tables.rows("captures", ["host", "kind", "outcome", "reason", "is_outcome"], {"round_id": [round_.id]}):
             if r["is_outcome"] and r["kind"] == "page":
                 outcomes.setdefault(r["host"], Counter())[r["outcome"] + (f" {r['reason']}" if r["reason"] else "")] += 1
         seen = Counter(e.host for e in self.log[since:] if e.path != "/robots.txt")
-        hosts = {r["host"]: r for r in job.tables.rows("hostdb", ["host", "breaker", "slow_until", "flags", "last_ips", "quota_used"])}
-        return SimpleNamespace(asked=seen, log=self.log[since:], outcomes=outcomes, hosts=hosts, names=self.names.questions[asked_names:], fetched=job.crawl.mark(round_, "fetch"), job=job)
+        hosts = {r["host"]: r for r in job.tables.rows("hostdb", ["host", "breaker", "slow_until", "flags", "last_ips", "quota_used", "cycle_used"])}
+        return SimpleNamespace(asked=seen, log=self.log[since:], outcomes=outcomes, left_out=left_out, hosts=hosts, names=self.names.questions[asked_names:], fetched=job.crawl.mark(round_, "fetch"), job=job)
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +89,11 @@ def rounds(spark, tmp_path_factory):
     with world.server:
         port = world.server.port
         give(world.job().crawl, "host_set", {"host": "quota.example", "quota_max": 6}, actor="test")
+        give(world.job().crawl, "host_set", {"host": "cycle.example", "cycle_quota_max": 7}, actor="test")
         lines = [f"http://{h}/{n}" for h in (*HOSTS, *FAR) for n in range(20)] + [f"http://{h}:{port}/{n}" for h in NAMED for n in range(40)]
         first = world.round(EPOCH, lines)
         world.healed = True
+        give(world.job().crawl, "host_set", {"host": "cycle.example", "cycle_quota_max": 10}, actor="test")
         second = world.round(EPOCH + 3600)
         time.sleep(DOWN_S + 1)
         third = world.round(EPOCH + 7200)
@@ -102,9 +106,22 @@ def rounds(spark, tmp_path_factory):
 
 
 def test_a_day_has_a_quota(rounds):
-    assert rounds.first.outcomes["quota.example"] == {"fetched": 6, "deferred host_day_quota": 14}
-    assert rounds.first.asked["quota.example"] == 6
+    assert rounds.first.outcomes["quota.example"] == {"fetched": 6}
+    assert rounds.first.asked["quota.example"] == 6 == rounds.first.hosts["quota.example"]["quota_used"]
+    assert rounds.first.left_out["host_day_quota"] == 14
     assert rounds.second.asked["quota.example"] == 0, "the same day by the clock"
+    assert rounds.second.left_out["host_day_quota"] == 14
+
+
+def test_a_cycle_has_a_quota_and_an_operator_may_raise_it(rounds):
+    assert rounds.first.outcomes["cycle.example"] == {"fetched": 7}
+    assert rounds.first.asked["cycle.example"] == 7 == rounds.first.hosts["cycle.example"]["cycle_used"]
+    assert rounds.first.left_out["host_cycle_quota"] == 13
+    assert rounds.second.asked["cycle.example"] == 3
+    assert rounds.second.left_out["host_cycle_quota"] == 10
+    assert rounds.third.asked["cycle.example"] == 0
+    why = explain(rounds.world.job().crawl, "http://cycle.example/19")
+    assert (why["host"]["pages_left"], why["host"]["quota"]) == (0, "host_cycle_quota") and any("host_cycle_quota" in w for w in why["why"])
 
 
 def test_five_server_errors_take_a_host_down_and_one_probe_brings_it_back(rounds):

@@ -114,9 +114,10 @@ def complain(name: Name, domain: Domain = False, reason: Reason = "", action: An
 
 def _host_set(name: Annotated[str, typer.Argument(metavar="HOST")], delay_s: Annotated[Optional[float], typer.Option("--delay-s", help="Gap between requests, s.")] = None,
               parallel: Annotated[int, typer.Option("--parallel", help="Requests at once.")] = 1, quota_max: Annotated[Optional[int], typer.Option("--quota-max", help="Pages a day.")] = None,
+              cycle_quota_max: Annotated[Optional[int], typer.Option("--cycle-quota-max", help="Pages a cycle (politeness.cycle_days).")] = None,
               data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, command_id: CommandId = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
     """Set a host's pace; what is left out is as configured."""
-    _give("host_set", {"host": name, "delay_s": delay_s, "parallel": parallel, "quota_max": quota_max}, data, config, set_, as_json, command_id, dry_run)
+    _give("host_set", {"host": name, "delay_s": delay_s, "parallel": parallel, "quota_max": quota_max, "cycle_quota_max": cycle_quota_max}, data, config, set_, as_json, command_id, dry_run)
 
 
 host.command("set")(_host_set)

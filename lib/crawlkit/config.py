@@ -233,7 +233,9 @@ class Politeness(Section):
     max_backoff_s: float = _f(60.0, "Ceiling of the delay after 429 and 503.", gt=0)
     max_retry_after_s: float = _f(86_400.0, "Retry-After is obeyed up to this.", gt=0)
     crawl_delay_ceiling_s: float = _f(300.0, "A robots Crawl-delay above this: the host waits this long between requests at least and gets fewer URLs.", gt=0)
-    host_day_quota: int = _f(100_000, "Pages of one host a day.", ge=0)
+    host_day_quota: int = _f(100_000, "Pages of one host a UTC day.", ge=0)
+    host_cycle_quota: int = _f(100_000, "Pages of one host a cycle.", ge=0)
+    cycle_days: int = _f(30, "Length of a cycle: fixed windows of so many UTC days, counted from 1970-01-01.", ge=1, le=36_500)
 
 
 class Retry(Section):

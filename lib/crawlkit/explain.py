@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import datetime
+import math
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crawlkit.adapters.delta import Tables
 from crawlkit.adapters.orders import read_orders
+from crawlkit.config import Config
 from crawlkit.control.commands import pending, plain_tables
 from crawlkit.crawl import Crawl
 from crawlkit.outcomes import Refused
 from crawlkit.rules import robots
 from crawlkit.rules.domains import host_bucket, registered_domain
+from crawlkit.rules.politeness import HostState, may_send, pages_left
 from crawlkit.rules.scope import Scope, scope_reason
 from crawlkit.rules.url_steps import rewriting_steps
 from crawlkit.rules.urls import UrlPolicy, canonicalize, host_of, origin_of, url_key
@@ -23,7 +27,8 @@ _SCHEDULE = ("state", "fetch_kind", "priority_class", "boost", "depth", "source"
              "n_fetch", "n_change", "history", "flags")
 _CAPTURE = ("round_id", "capture_id", "kind", "outcome", "reason", "detail", "status", "started", "ended", "ip", "body_bytes", "content_type", "redirect_to", "robots_line", "warc_filename",
             "warc_record_offset", "warc_record_length", "is_outcome")
-_HOST = ("delay_ms", "robots_delay_ms", "next_allowed_at", "retry_after_until", "breaker", "slow_until", "health", "failures", "errors_24h", "avg_ms", "quota_used", "pages", "requests", "blacklisted",
+USED = ("quota_used", "quota_day", "cycle_used", "cycle_day")
+_HOST = ("delay_ms", "robots_delay_ms", "next_allowed_at", "retry_after_until", "breaker", "slow_until", "health", "failures", "errors_24h", "avg_ms", *USED, "pages", "requests", "blacklisted",
          "reason", "last_ips", "flags")
 
 
@@ -44,16 +49,29 @@ def explain(crawl: Crawl, url: str, now: float | None = None) -> dict[str, Any]:
     depth = (known or {}).get("depth") or 0
     reason = scope_reason(canonical, depth, Scope.of(cfg.scope), time.gmtime(now).tm_year, page=(known or {}).get("fetch_kind", "page") == "page")
     hosts = tables.rows("hostdb", _HOST, at | {"host": [host]})
-    stopped = read_orders(crawl.objects).stopped(host, domain)
+    orders = read_orders(crawl.objects)
+    stopped = orders.stopped(host, domain)
     captures = sorted(tables.rows("captures", _CAPTURE, {"url": [canonical]}), key=lambda c: (c["started"] or 0, c["round_id"]))
     waiting = [c["verb"] for c in pending(crawl) if c["verb"] in URL_VERBS and canonical in c["arguments"]["urls"]]
     out |= {
         "canonical": canonical, "url_key": key.hex(), "rewritings": [s._asdict() for s in rewriting_steps(url, cfg.urls)], "host_bucket": bucket,
-        "scope": {"in_scope": reason is None, "reason": reason}, "robots": _robots(crawl, tables, canonical), "stopped": stopped, "host": {"host": host, "domain": domain, **(hosts[0] if hosts else {})},
+        "scope": {"in_scope": reason is None, "reason": reason}, "robots": _robots(crawl, tables, canonical), "stopped": stopped, "host": {"host": host, "domain": domain, **(hosts[0] if hosts else {}), **pages_of(host, hosts, orders.policies.get(host), cfg, now)},
         "schedule": None if known is None else {k: known[k] for k in _SCHEDULE}, "claimed_by": crawl.claims().get(bucket), "log_rows_waiting": len(log), "commands_waiting": waiting,
         "captures": captures, "rejects": tables.rows("rejects", ["round_id", "stage", "reason", "detail"], {"item": [canonical, url]}), "duplicates": _duplicates(tables, key),
     }  # fmt: skip
     return out | {"why": _why(out, now)}
+
+
+def pages_of(host: str, rows: Sequence[Mapping[str, Any]], policy: Mapping[str, Any] | None, cfg: Config, now: float) -> dict[str, Any]:
+    """What the quotas still let through of a host, which of them decides, and when there are pages again if none is left (null: never).
+
+    rows: its row of hostdb, if there is one. policy: what an operator has ordered.
+    """
+    used = {k: int(v) for k, v in (rows[0] if rows else {}).items() if k in USED and v is not None}
+    state = HostState(host, quota_max=(policy or {}).get("quota_max"), cycle_quota_max=(policy or {}).get("cycle_quota_max"), **used)
+    left, reason = pages_left(state, cfg.politeness, now, now)
+    permit = may_send(state, now, cfg)
+    return {"pages_left": left, "quota": str(reason), "pages_again_at": permit.at if left == 0 and permit.at < math.inf else None}
 
 
 def _known(tables: Tables, key: bytes, at: dict[str, Any]) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
@@ -119,6 +137,9 @@ def _why(x: dict[str, Any], now: float) -> list[str]:
     wait = x["host"].get("next_allowed_at")
     if wait and wait > now:
         why.append(f"its host may be asked again at {_time(wait)} (breaker {x['host']['breaker']})")
+    if x["host"]["pages_left"] == 0:
+        again = x["host"]["pages_again_at"]
+        why.append(f"its host has had its pages ({x['host']['quota']})" + (f" until {_time(again)}" if again else ""))
     last = next((c for c in reversed(x["captures"]) if c["is_outcome"]), None)
     if last is not None:
         why.append(f"its last outcome was {last['outcome']}" + (f" ({last['reason']})" if last["reason"] else "") + f" in round {last['round_id']}")
@@ -141,7 +162,7 @@ def explain_text(x: dict[str, Any]) -> str:
     r = x["robots"]
     out.append("robots.txt: never asked for" if r is None else f"robots.txt: status {r['status'] or r['error']} of {_time(r['fetched_at'])}, " + (
         "unreadable" if r["allowed"] is None else f"{'allowed' if r['allowed'] else 'forbidden'}" + (f" by line {r['line_no']} ({r['line']})" if r["line_no"] else ", no rule matches") + f", group {r['group'] or 'none'}"))
-    out.append("host: " + ", ".join(f"{k} {_time(v) if k in ('next_allowed_at', 'retry_after_until', 'slow_until') else v}" for k, v in x["host"].items() if v not in (None, [], False)))
+    out.append("host: " + ", ".join(f"{k} {_time(v) if k in ('next_allowed_at', 'retry_after_until', 'slow_until', 'pages_again_at') else v}" for k, v in x["host"].items() if v not in (None, [], False)))
     if x["schedule"]:
         times = ("first_seen", "last_fetch", "next_fetch")
         out.append("schedule: " + ", ".join(f"{k} {_time(v) if k in times else v}" for k, v in x["schedule"].items() if v not in (None, [], "")))

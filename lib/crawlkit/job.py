@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Counts = dict[str, Any]
+LEFT_OUT = "left-out"  # due URLs that generate left out, by reason: kept beside its list, for a run that dies between claim and mark
 REBUILT = ("crawldb", "crawldb_log", "buckets")  # tables that `crawlkit rebuild` makes again
 
 
@@ -185,7 +186,7 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
     with job.crawl.lock:
         if round_.buckets:
             planned = job.of_round("fetchlist", round_)
-            return _planned_counts(round_, planned)
+            return _planned_counts(round_, planned) | {"left_out": job.crawl.mark(round_, LEFT_OUT)}
         summary = job.tables.rows("buckets", ["host_bucket", *(f"next_due_{c}" for c in range(4))])
         commanded, urgent = take_commands(job, round_)
         injected = {*(job.crawl.mark(round_, "inject") or {}).get("buckets", []), *commanded}
@@ -203,20 +204,26 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
         hostdb = job.read("hostdb", mine)
         orders = read_orders(job.crawl.objects)
         rows = g.marked(rows, urgent, orders.hosts, orders.domains)
-        due = g.select_due(rows, hostdb, job.read("host_ranks"), cfg, round_.now, clock_now, round_.seed).persist()
+        due = g.select_due(rows, hostdb, job.read("host_ranks"), cfg, round_.now, clock_now, round_.seed, orders.policies).persist()
         try:
-            stats = due.groupBy("domain").agg(F.count("*").alias("n"), F.sum(F.greatest(F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s))).alias("cost_s")).collect()
+            stats = due.groupBy("domain", "left_reason").agg(F.count("*").alias("n"), F.sum("left_out").alias("left_out"), F.sum(F.greatest(F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s))).alias("cost_s")).collect()
+            left_out: dict[str, int] = {}
+            for r in stats:
+                if r.left_reason is not None:
+                    left_out[r.left_reason] = left_out.get(r.left_reason, 0) + r.left_out
+            stats = [r for r in stats if r.left_reason is None]
             if not stats:
-                return {"planned": 0, "buckets": 0, "slots": 0}
+                return {"planned": 0, "buckets": 0, "slots": 0, "left_out": left_out}
             ips = {r.domain: r.ips for r in hostdb.where("size(last_ips) > 0").groupBy("domain").agg(F.array_distinct(F.flatten(F.collect_list("last_ips"))).alias("ips")).collect()}
             slot_of, _ = g.assign_in_regions([{**r.asDict(), "ips": ips.get(r.domain)} for r in stats], cfg)
             slot_frame = job.spark.createDataFrame([(domain, slot, region) for domain, (slot, region) in slot_of.items()], "domain string, slot int, region string")
-            planned = g.with_robots_rows(due, job.read("robots"), hostdb, slot_frame).withColumn("round_id", F.lit(round_.id))
+            planned = g.with_robots_rows(due.where("left_reason IS NULL"), job.read("robots"), hostdb, slot_frame).withColumn("round_id", F.lit(round_.id))
             job.tables.replace("fetchlist", planned, {"round_id": [round_.id]})
         finally:
             due.unpersist()
+        job.crawl.set_mark(round_, LEFT_OUT, left_out)
         job.crawl.claim(round_, buckets)
-    return _planned_counts(round_, job.of_round("fetchlist", round_))
+    return _planned_counts(round_, job.of_round("fetchlist", round_)) | {"left_out": left_out}
 
 
 def _planned_counts(round_: Round, planned: "DataFrame") -> Counts:

@@ -66,7 +66,7 @@ def _plain(event: dict[str, Any]) -> str:
         return f"  {event['stage']}: {STAGE_TEXT.get(event['stage'], '')} ..."
     if kind == "stage_done":
         skip = {"event", "stage", "round_id", "started", "ended", "cpu_s", "rows_in", "rows_out", "rejected", "buckets", "examples", "slowest", "alerts"}
-        facts = ", ".join(f"{k} {v if not isinstance(v, dict) else ' '.join(f'{a}={b}' for a, b in v.items())}" for k, v in event.items() if k not in skip)
+        facts = ", ".join(f"{k} {v if not isinstance(v, dict) else ' '.join(f'{a}={b}' for a, b in v.items())}" for k, v in event.items() if k not in skip and v not in ({}, []))
         rejected = {k: v for k, v in (event.get("rejected") or {}).items() if v}
         refused = f"; refused: {', '.join(f'{k} {v}' for k, v in rejected.items())}" if rejected else ""
         return f"    done in {event['ended'] - event['started']:.1f} s: {facts or 'nothing to do'}{refused}"

@@ -126,7 +126,7 @@ class string | news, generic or dormant
 region string | region that fetches its domain (fetch.regions); empty: there are none
 delay_ms bigint | delay in force after the last answer
 robots_delay_ms bigint | Crawl-delay of robots.txt
-next_allowed_at timestamp | no request before this
+next_allowed_at timestamp | no request before this (delay, Retry-After, breaker; quotas stand below)
 last_request_at timestamp | end of the last answer
 retry_after_until timestamp | Retry-After asked to wait until this
 breaker string | closed, open or half_open
@@ -136,7 +136,9 @@ failures int | failures in a row
 errors_24h int | server errors of the last day
 avg_ms double | mean answer time
 quota_used bigint | pages fetched on quota_day
-quota_day string | UTC day of the quota
+quota_day string | UTC day of the quota, days since 1970
+cycle_used bigint | pages fetched in the cycle (politeness.cycle_days) that began on cycle_day
+cycle_day int | first UTC day of the cycle, days since 1970
 pages bigint | pages ever fetched
 requests bigint | requests ever sent
 last_ips array<string> | addresses connected to, newest first

@@ -174,8 +174,9 @@ def test_what_does_not_fit_is_given_back_at_once_with_the_reason(tmp_path):
         "d.test": {},
         "e.test": {},
         "f.test": {},
+        "g.test": {},
     }
-    states = {"d.test": HostState("d.test", quota_max=1), "e.test": HostState("e.test", robots_delay_s=2.0, last_request_end=time.time()), "f.test": HostState("f.test", retry_after_until=time.time() + 500)}
+    states = {"d.test": HostState("d.test", quota_max=1), "g.test": HostState("g.test", cycle_quota_max=2), "e.test": HostState("e.test", robots_delay_s=2.0, last_request_end=time.time()), "f.test": HostState("f.test", retry_after_until=time.time() + 500)}
     began = time.time()
     with SlotWeb(sites) as web:
         cfg = web.config(**QUICK, round={"minutes": 0.3})
@@ -186,6 +187,7 @@ def test_what_does_not_fit_is_given_back_at_once_with_the_reason(tmp_path):
     assert reasons["b.test"] == ["http_5xx"] * 5 + ["breaker_open"]
     assert reasons["c.test"] == ["http_4xx"] + ["host_blocked"] * 5
     assert reasons["d.test"] == ["http_4xx"] + ["host_day_quota"] * 5
+    assert reasons["g.test"] == ["http_4xx"] * 2 + ["host_cycle_quota"] * 4
     assert reasons["e.test"] == ["http_4xx"] * 6  # robots.txt no longer asks for a delay
     assert reasons["f.test"] == ["retry_after"] * 6
     assert web.asked("f.test") == []
@@ -272,7 +274,7 @@ def test_an_operator_sets_the_pace_of_a_running_slot(tmp_path):
     io = slot_io(tmp_path, stop_list_s=0.1)
 
     def third(_):
-        io.objects.put("control/stop.json", json.dumps({"policies": {"a.test": {"delay_s": 0.6, "parallel": 1, "quota_max": 6}}}).encode())
+        io.objects.put("control/stop.json", json.dumps({"policies": {"a.test": {"delay_s": 0.6, "parallel": 1, "cycle_quota_max": 6}}}).encode())
         return page("x")
 
     with SlotWeb({"a.test": {f"/{i}": page("x") for i in range(8)} | {"/2": third}}) as web:
@@ -283,7 +285,7 @@ def test_an_operator_sets_the_pace_of_a_running_slot(tmp_path):
     assert max(gaps[:3]) < 0.5
     assert min(gaps[-2:]) >= 0.6
     assert last_states(io)["a.test"].operator_delay_s == 0.6
-    assert told(io)["http://a.test/7"] == ("deferred", "host_day_quota")
+    assert told(io)["http://a.test/7"] == ("deferred", "host_cycle_quota")
 
 
 def test_a_paused_round_sends_nothing_until_it_is_resumed(tmp_path):

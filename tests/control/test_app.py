@@ -89,8 +89,9 @@ def test_the_published_aliases(crawl, client):
     assert client.post("/hosts/a.test/policy", json={"crawl_delay_ms": 2500, "max_concurrent": 2}).json() == {"applied": True}
     orders = read_orders(crawl.objects)
     assert orders.domains == {"bad.example": "spam"}
-    assert orders.policies["a.test"] == {"delay_s": 2.5, "parallel": 2, "quota_max": None}
-    assert client.get("/v1/hosts/A.test/policy").json() == {"host": "a.test", "delay_s": 2.5, "parallel": 2, "quota_max": None, "stopped": None, "delay_ms_in_force": 2000, "next_allowed_at": None}
+    assert orders.policies["a.test"] == {"delay_s": 2.5, "parallel": 2, "quota_max": None, "cycle_quota_max": None}
+    assert client.get("/v1/hosts/A.test/policy").json() == {"host": "a.test", "delay_s": 2.5, "parallel": 2, "quota_max": None, "cycle_quota_max": None, "stopped": None, "delay_ms_in_force": 2000, "next_allowed_at": None,
+                                                                   "pages_left": 100_000, "quota": "host_day_quota", "pages_again_at": None}
 
 
 def test_a_webmasters_ping(crawl, client):
@@ -108,7 +109,8 @@ def test_blocks_complaints_and_their_end(crawl, client):
     assert [a["name"] for a in client.get("/v1/alerts").json()["alerts"] if a["state"] == "firing"] == ["complaint"]
     client.post("/v1/unblock", json={"host": "b.test"})
     assert set(read_orders(crawl.objects).hosts) == {"www.a.example"}
-    assert client.put("/v1/hosts/c.test/policy", json={"quota_max": 0}).json()["arguments"]["quota_max"] == 0
+    assert client.put("/v1/hosts/c.test/policy", json={"quota_max": 0, "cycle_quota_max": 7}).json()["arguments"] == {"kind": "host", "delay_s": None, "parallel": 1, "quota_max": 0, "cycle_quota_max": 7}
+    assert {k: v for k, v in client.get("/v1/hosts/c.test/policy").json().items() if k in ("pages_left", "quota", "pages_again_at")} == {"pages_left": 0, "quota": "host_day_quota", "pages_again_at": None}
 
 
 def test_rounds_are_paused_resumed_and_abandoned(crawl, client):

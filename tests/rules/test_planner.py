@@ -84,3 +84,13 @@ def test_the_verb():
 
 def test_a_rate_is_measured():
     assert 0.05 < measured_cpu_ms(20_000, seconds=0.1) < 1000
+
+
+@pytest.mark.parametrize(("cycle_quota", "binds", "days"), [
+    (100_000, 1.0, 9 * 30 + 100_000 / 86_400),  # ten cycles: nine whole ones, and the tenth's 100,000 pages at 1 request/s
+    (300_000, 1.0, 3 * 30 + 100_000 / 86_400),
+    (10_000_000, 0.0, 1_000_000 / 86_400),
+])
+def test_the_quota_of_a_cycle_says_how_long_the_largest_host_takes(cycle_quota, binds, days):
+    out = plan(Workload(largest_host_pages=1e6, host_delay_s=1.0, host_cycle_quota=cycle_quota))
+    assert (out["cycle_quota_binds"], out["largest_host_days_by_quota"]) == (binds, pytest.approx(days))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawlkit.config import Breaker, Config, Politeness
 from crawlkit.outcomes import Reason
-from crawlkit.rules.politeness import Event, HostState, after_answer, effective_delay_s, floor_delay_s, group_delay_s, is_urgent, may_send
+from crawlkit.rules.politeness import Event, HostState, after_answer, effective_delay_s, first_day, floor_delay_s, group_delay_s, is_urgent, may_send, pages_left
 
 CFG = Config()
 T0 = 1_700_006_400.0
@@ -107,6 +107,56 @@ def test_day_quota_counts_pages_only_and_ends_at_midnight():
     assert may_send(HostState("h", quota_max=0), T0, cfg).at == math.inf
 
 
+# 2023-11-15 00:00 is day 19676 since 1970; cycles of 30 days begin on day 19650 (655 x 30) and 19680
+@pytest.mark.parametrize(("now", "days", "first"), [(19676 * 86_400.0, 30, 19650), (19680 * 86_400.0 - 0.1, 30, 19650), (19680 * 86_400.0, 30, 19680), (19676 * 86_400.0, 1, 19676), (0.0, 30, 0)])
+def test_windows_are_fixed_days_since_1970(now, days, first):
+    assert first_day(now, days) == first
+
+
+def test_cycle_quota_outlasts_midnight_and_ends_with_the_cycle():
+    cfg = Config(politeness=Politeness(host_day_quota=2, host_cycle_quota=3, delay_s=0))
+    noon = 19676.5 * 86_400
+    state = ask(HostState("h"), (200, 0.1), (200, 0.1), start=noon, cfg=cfg)
+    assert may_send(state, noon + 50, cfg) == (19677 * 86_400, Reason.HOST_DAY_QUOTA)
+    state = ask(state, (200, 0.1), start=noon + 86_400, cfg=cfg)
+    assert (state.cycle_day, state.cycle_used, state.quota_used) == (19650, 3, 1)
+    assert may_send(state, noon + 86_450, cfg) == (19680 * 86_400, Reason.HOST_CYCLE_QUOTA)
+    assert may_send(state, noon + 86_450, cfg, is_page=False).at <= noon + 86_450
+    assert may_send(state, 19680 * 86_400.0, cfg).at <= 19680 * 86_400
+    state = ask(state, (200, 0.1), start=19680.5 * 86_400, cfg=cfg)
+    assert (state.cycle_day, state.cycle_used) == (19680, 1)
+
+
+def test_operators_cycle_quota_holds_instead_and_none_is_forever():
+    cfg = Config(politeness=Politeness(host_cycle_quota=3, delay_s=0))
+    state = ask(HostState("h", cycle_quota_max=5), *[(200, 0.1)] * 4, cfg=cfg)
+    assert may_send(state, T0 + 100, cfg).reason is None
+    assert may_send(HostState("h", cycle_quota_max=0), T0, cfg) == (math.inf, Reason.HOST_CYCLE_QUOTA)
+    longer = Config(politeness=Politeness(host_cycle_quota=4, cycle_days=7, delay_s=0))  # the window's first day is another one now: counted anew
+    assert may_send(ask(HostState("h"), *[(200, 0.1)] * 4, cfg=cfg), T0 + 100, longer).reason is None
+
+
+@pytest.mark.parametrize(
+    ("used_day", "used_cycle", "hours", "expected"),
+    [
+        (0, 0, 1, (10, Reason.HOST_DAY_QUOTA)),
+        (4, 4, 1, (6, Reason.HOST_DAY_QUOTA)),
+        (4, 20, 1, (5, Reason.HOST_CYCLE_QUOTA)),
+        (10, 25, 1, (0, Reason.HOST_DAY_QUOTA)),
+        (0, 25, 1, (0, Reason.HOST_CYCLE_QUOTA)),
+        (4, 4, 13, (16, Reason.HOST_DAY_QUOTA)),  # a day begins in between
+        (4, 4, 36.5, (21, Reason.HOST_CYCLE_QUOTA)),  # two days: 26 by the day's, 21 by the cycle's
+        (4, 20, 24 * 4, (30, Reason.HOST_CYCLE_QUOTA)),  # the next cycle begins on day 19680
+        (11, 30, 1, (0, Reason.HOST_DAY_QUOTA)),
+    ],
+)
+def test_pages_left(used_day, used_cycle, hours, expected):
+    p = Politeness(host_day_quota=10, host_cycle_quota=25)
+    state = HostState("h", quota_day=19676, quota_used=used_day, cycle_day=19650, cycle_used=used_cycle)
+    assert pages_left(state, p, 19676.5 * 86_400, 19676.5 * 86_400 + hours * 3600) == expected
+    assert pages_left(HostState("h", quota_day=19675, quota_used=10, cycle_day=19620, cycle_used=25), p, 19676.5 * 86_400, 19676.5 * 86_400) == (10, Reason.HOST_DAY_QUOTA)
+
+
 def test_barred_host():
     assert may_send(HostState("h", barred=True), T0, CFG) == (math.inf, Reason.STOP_LIST)
 
@@ -194,6 +244,29 @@ def test_law_no_gap_below_the_floor_in_force(answers, robots_s, operator_s, quot
         assert floor <= effective_delay_s(state, cfg.politeness).seconds <= max(floor, cfg.politeness.max_backoff_s)
         assert HostState.from_json(state.to_json()) == state
         now = last_end
+
+
+@given(st.lists(st.tuples(st.floats(0, 40), st.floats(0, 200_000), st.booleans()), max_size=80), st.integers(0, 4), st.integers(0, 6), st.integers(1, 4))
+def test_law_no_day_and_no_cycle_has_more_pages_than_its_quota(requests, day_quota, cycle_quota, cycle_days):
+    """Counted here by the end of each page; and whoever waits as long as is said meets no quota that is still used up."""
+    cfg = Config(politeness=Politeness(host_day_quota=day_quota, host_cycle_quota=cycle_quota, cycle_days=cycle_days))
+    state, now = HostState("h"), T0
+    ended: list[float] = []
+    for seconds, pause_s, is_page in requests:
+        left, reason = pages_left(state, cfg.politeness, now, now)
+        permit = may_send(state, now, cfg, is_page)
+        held = permit.reason in (Reason.HOST_DAY_QUOTA, Reason.HOST_CYCLE_QUOTA)
+        assert held == (is_page and left == 0) or permit.at > now
+        if held and not math.isinf(permit.at):
+            assert may_send(state, permit.at, cfg, is_page).at <= permit.at or may_send(state, permit.at, cfg, is_page).reason is not permit.reason
+        if not held:
+            now = max(now, permit.at) + seconds
+            state = after_answer(state, Event(now - seconds, now, 200, is_page=is_page), cfg)
+            ended += [now] * is_page
+        now += pause_s
+    for days, quota in ((1, day_quota), (cycle_days, cycle_quota)):
+        windows = [int(t // 86_400) // days for t in ended]
+        assert all(windows.count(w) <= quota for w in windows)
 
 
 @given(ANSWERS)

@@ -17,7 +17,7 @@ MAX_TRIES = 100
 
 
 class Orders(NamedTuple):
-    """hosts, domains: name -> reason. policies: host -> delay_s, parallel, quota_max (null or absent: as configured)."""
+    """hosts, domains: name -> reason. policies: host -> delay_s, parallel, quota_max, cycle_quota_max (null or absent: as configured)."""
 
     hosts: Mapping[str, str]
     domains: Mapping[str, str]
@@ -45,8 +45,9 @@ def parse_orders(raw: bytes) -> Orders:
 
 
 def _policy(p: Mapping[str, Any]) -> dict[str, Any]:
-    delay_s, parallel, quota_max = p.get("delay_s"), p.get("parallel"), p.get("quota_max")
-    return {"delay_s": None if delay_s is None else float(delay_s), "parallel": max(1, int(parallel or 1)), "quota_max": None if quota_max is None else int(quota_max)}
+    delay_s, parallel = p.get("delay_s"), p.get("parallel")
+    quotas = {name: None if p.get(name) is None else int(p[name]) for name in ("quota_max", "cycle_quota_max")}
+    return {"delay_s": None if delay_s is None else float(delay_s), "parallel": max(1, int(parallel or 1)), **quotas}
 
 
 def read_orders(objects: Objects) -> Orders:

@@ -336,7 +336,7 @@ class SlotTask:
             self._pacer.bar(host, Reason.STOP_LIST)
         if (policy := self._orders.policies.get(host)) is not None:
             state = self._pacer.state(host)
-            told = dataclasses.replace(state, operator_delay_s=policy["delay_s"], parallel=policy["parallel"], quota_max=policy["quota_max"])
+            told = dataclasses.replace(state, operator_delay_s=policy["delay_s"], parallel=policy["parallel"], quota_max=policy["quota_max"], cycle_quota_max=policy["cycle_quota_max"])
             if told != state:
                 self._pacer.set_state(host, told)
                 self._sender.touched.add(host)

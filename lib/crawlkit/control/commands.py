@@ -93,7 +93,7 @@ def _take_effect(crawl: Crawl, order: Order, row: Mapping[str, Any]) -> None:
             if verb == "abandon":
                 orders["abandoned"] = sorted({*orders["abandoned"], target})
         elif verb == "host_set" or args.get("action") == "slow":
-            orders["policies"][target] = {"delay_s": args["delay_s"], "parallel": args.get("parallel", 1), "quota_max": args.get("quota_max")}
+            orders["policies"][target] = {"delay_s": args["delay_s"], "parallel": args.get("parallel", 1), "quota_max": args.get("quota_max"), "cycle_quota_max": args.get("cycle_quota_max")}
         elif verb == "unblock":
             orders[args["kind"] + "s"].pop(target, None)
         else:

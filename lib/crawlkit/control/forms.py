@@ -38,6 +38,7 @@ class PolicyBody(Body):
     delay_s: float | None = Field(None, ge=0, le=86_400, description="gap between requests; null: as configured")
     parallel: int = Field(1, ge=1, le=100, description="requests at once")
     quota_max: int | None = Field(None, ge=0, le=10**9, description="pages a day; null: as configured")
+    cycle_quota_max: int | None = Field(None, ge=0, le=10**9, description="pages a cycle; null: as configured")
 
 
 class PublishedPolicyBody(Body):

@@ -125,7 +125,8 @@ def _keep_pace(crawl: Crawl, round_: Round) -> None:
 
 def _host_row(row: Mapping[str, Any] | None, state: politeness.HostState, bucket: int, round_: Round, crawl: Crawl) -> dict[str, Any]:
     now = time.time()
-    permit = politeness.may_send(state, now, crawl.cfg)
+    permit = politeness.may_send(state, now, crawl.cfg, is_page=False)
     new = dict(row or {"host": state.host, "domain": registered_domain(state.host), "host_bucket": bucket, "first_seen": round_.now, "pages": 0, "requests": 0, "flags": [], "blacklisted": False})
     return new | {"state_json": state.to_json(), "delay_ms": round(politeness.effective_delay_s(state, crawl.cfg.politeness, now).seconds * 1000), "last_request_at": state.last_request_end,
-                  "next_allowed_at": permit.at if 0 < permit.at < 4e9 else None, "retry_after_until": state.retry_after_until or None, "last_ips": state.last_ips}
+                  "next_allowed_at": permit.at if 0 < permit.at < 4e9 else None, "retry_after_until": state.retry_after_until or None, "last_ips": state.last_ips,
+                  "quota_used": state.quota_used, "quota_day": str(state.quota_day), "cycle_used": state.cycle_used, "cycle_day": state.cycle_day}

@@ -17,6 +17,7 @@ from crawlkit.adapters.orders import read_orders
 from crawlkit.config import Config
 from crawlkit.control.commands import plain_tables
 from crawlkit.crawl import Crawl, Place, Round
+from crawlkit.explain import USED, pages_of
 from crawlkit.metrics import DAY_S, alerts_now
 from crawlkit.rules.domains import host_bucket, registered_domain
 from crawlkit.rules.urls import UrlPolicy, canonicalize
@@ -82,7 +83,7 @@ def round_view(crawl: Crawl, r: Round, paused: frozenset[str]) -> dict[str, Any]
         slowest = sorted(((float(ms), str(h)) for p in rows for h, ms in p.get("slowest", [])), reverse=True)[:5]
         fetching = {**total, "slots": len(rows), "elapsed_s": round(elapsed_s, 1), "pages_per_s": round(total["done"] / elapsed_s, 3), "slowest": [{"host": h, "ms": ms} for ms, h in slowest]}
     return {"round_id": r.id, "round_no": r.no, "state": "paused" if r.state == "open" and r.id in paused else r.state, "nominal_time": r.now, "opened_at": r.opened_at, "closed_at": r.closed_at,
-            "stages": {s: round(m["ended"] - m["started"], 2) for s, m in stages.items()}, "planned": stages.get("generate", {}).get("planned"), "outcomes": stages.get("commit", {}).get("outcomes", {}), "fetching": fetching}
+            "stages": {s: round(m["ended"] - m["started"], 2) for s, m in stages.items()}, **{k: stages.get("generate", {}).get(k) for k in ("planned", "left_out")}, "outcomes": stages.get("commit", {}).get("outcomes", {}), "fetching": fetching}
 
 
 def _progress(crawl: Crawl, round_id: str) -> Iterator[dict[str, Any]]:
@@ -132,12 +133,13 @@ def host_policy(crawl: Crawl, host: str) -> dict[str, Any]:
     """What an operator has ordered for a host, and the delay last in force."""
     orders, domain = read_orders(crawl.objects), registered_domain(host)
     rows = _host_rows(plain_tables(crawl), crawl.cfg, host, domain)
-    policy = orders.policies.get(host, {"delay_s": None, "parallel": 1, "quota_max": None})
-    return {"host": host, **policy, "stopped": orders.stopped(host, domain), "delay_ms_in_force": rows[0]["delay_ms"] if rows else None, "next_allowed_at": rows[0]["next_allowed_at"] if rows else None}
+    policy = orders.policies.get(host, {"delay_s": None, "parallel": 1, "quota_max": None, "cycle_quota_max": None})
+    return {"host": host, **policy, "stopped": orders.stopped(host, domain), "delay_ms_in_force": rows[0]["delay_ms"] if rows else None, "next_allowed_at": rows[0]["next_allowed_at"] if rows else None,
+            **pages_of(host, rows, orders.policies.get(host), crawl.cfg, time.time())}
 
 
 def _host_rows(tables: Tables, cfg: Config, host: str, domain: str) -> list[dict[str, Any]]:
-    return tables.rows("hostdb", ["delay_ms", "next_allowed_at"], {"host_bucket": [host_bucket(domain, cfg.frontier.buckets)], "host": [host]})
+    return tables.rows("hostdb", ["delay_ms", "next_allowed_at", *USED], {"host_bucket": [host_bucket(domain, cfg.frontier.buckets)], "host": [host]})
 
 
 def alerts(crawl: Crawl) -> dict[str, Any]:

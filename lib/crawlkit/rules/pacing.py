@@ -72,7 +72,7 @@ class GiveUp(NamedTuple):
 
 
 class Pacer:
-    """Queues of jobs by host. A job is any object; its attribute `is_page` says whether the day's quota counts it."""
+    """Queues of jobs by host. A job is any object; its attribute `is_page` says whether the quotas count it."""
 
     def __init__(self, cfg: Config, deadline: float, quiet_since: float = -math.inf) -> None:
         """`deadline`: Unix s after which nothing starts. `quiet_since`: no request of an earlier attempt ended after it."""

@@ -48,6 +48,8 @@ class Workload:
     robots_bytes: float = 500.0
     host_delay_s: float = 1.0
     host_day_quota: float = 100_000.0
+    host_cycle_quota: float = 100_000.0
+    cycle_days: float = 30.0
     largest_host_pages: float = 1e6
     # storage
     months_kept: float = 1.0
@@ -95,7 +97,7 @@ def plan(w: Workload) -> dict[str, float]:
         value = getattr(w, f.name)
         if isinstance(value, float | int) and not isinstance(value, bool) and not (0 <= value < math.inf):
             raise PlanError(f"{f.name} is {value}: expected a number of at least 0")
-    for name in ("pages", "period_s", "page_bytes", "compression", "fetch_s", "in_flight", "cores", "cpu_load", "host_delay_s", "shard_urls", "known_urls"):
+    for name in ("pages", "period_s", "page_bytes", "compression", "fetch_s", "in_flight", "cores", "cpu_load", "host_delay_s", "host_day_quota", "host_cycle_quota", "cycle_days", "shard_urls", "known_urls"):
         if not getattr(w, name):
             raise PlanError(f"{name} must be above 0")
     if not 0 < w.false_positive_share < 1:
@@ -121,8 +123,16 @@ def plan(w: Workload) -> dict[str, float]:
         "filter_bits_per_key": bits_per_key, "filter_hashes": float(round(bits_per_key * math.log(2))), "filter_bytes": w.known_urls * bits_per_key / 8,
         "host_state_bytes": w.hosts * w.host_bytes, "robots_bytes": w.hosts * w.robots_bytes,
         "host_pages_per_day": host_pages_per_day, "quota_binds": float(w.host_day_quota < host_pages_per_day), "largest_host_days": w.largest_host_pages * w.host_delay_s / DAY_S,
+        "cycle_quota_binds": float(w.host_cycle_quota < min(host_pages_per_day, w.host_day_quota) * w.cycle_days), "largest_host_days_by_quota": _days_by_quota(w, min(host_pages_per_day, w.host_day_quota)),
     }  # fmt: skip
     return out | _machines(w, out) | _cost(w, out, _machines(w, out))
+
+
+def _days_by_quota(w: Workload, pages_per_day: float) -> float:
+    """Days until all pages of the largest host are fetched once, begun with a cycle: whole cycles at their quota, then the last one at its daily rate."""
+    per_cycle = min(w.host_cycle_quota, pages_per_day * w.cycle_days)
+    whole = max(math.ceil(round(w.largest_host_pages / per_cycle, 9)) - 1, 0)
+    return whole * w.cycle_days + (w.largest_host_pages - whole * per_cycle) / pages_per_day
 
 
 def _machines(w: Workload, out: dict[str, float]) -> dict[str, float]:

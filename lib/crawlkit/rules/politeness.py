@@ -34,6 +34,7 @@ class HostState:
     operator_delay_s: float | None = None
     parallel: int = 1
     quota_max: int | None = None  # pages a day
+    cycle_quota_max: int | None = None  # pages a cycle
     barred: bool = False
     # delays
     robots_delay_s: float | None = None
@@ -46,6 +47,8 @@ class HostState:
     avg_ms: float | None = None  # moving average of the answers' times
     quota_day: int = 0  # days since 1970
     quota_used: int = 0
+    cycle_day: int = 0  # first day of the cycle that cycle_used counts, days since 1970
+    cycle_used: int = 0
     last_ips: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
@@ -105,7 +108,7 @@ class Event:
     retry_after: str | None = None  # field values as received
     date: str | None = None
     challenge: str | None = None  # blocks.challenge_of
-    is_page: bool = True  # counts against the quota
+    is_page: bool = True  # counts against the quotas
     ip: str | None = None
 
 
@@ -142,6 +145,37 @@ def group_delay_s(state: HostState, floor_s: float, delay_s: float) -> float:
     return floor_s if state.operator_delay_s is None else min(floor_s, delay_s)
 
 
+def first_day(now: float, days: int) -> int:
+    """First day (since 1970, UTC) of the window of `days` days that `now` lies in: 1 for the day's quota, `cycle_days` for the cycle's."""
+    return int(now // DAY_S) // days * days
+
+
+def _quotas(state: HostState, cfg: Politeness) -> tuple[tuple[int, int, int, int, Reason], ...]:
+    """Of each quota: pages, days of its window, the window's first day, pages used in it, its reason."""
+    day = cfg.host_day_quota if state.quota_max is None else state.quota_max
+    cycle = cfg.host_cycle_quota if state.cycle_quota_max is None else state.cycle_quota_max
+    return (day, 1, state.quota_day, state.quota_used, Reason.HOST_DAY_QUOTA), (cycle, cfg.cycle_days, state.cycle_day, state.cycle_used, Reason.HOST_CYCLE_QUOTA)
+
+
+def pages_left(state: HostState, cfg: Politeness, now: float, until: float) -> tuple[int, Reason]:
+    """Pages that the quotas let through from `now` to `until`, and the quota that says so. A window that begins in between gives its pages too."""
+    left = []
+    for quota, days, begun, used, reason in _quotas(state, cfg):
+        this, last = first_day(now, days), first_day(max(now, until), days)
+        left.append((max(quota - (used if begun == this else 0), 0) + (last - this) // days * quota, reason))
+    return min(left, key=lambda x: x[0])
+
+
+def pages_left_sql(cfg: Politeness, now: float, until: float) -> tuple[str, str]:
+    """`pages_left` of the day's quota and of the cycle's, as Spark SQL over quota_max, quota_day, quota_used, cycle_quota_max, cycle_day, cycle_used (null: none)."""
+    def left(quota: int, days: int, own: str, begun: str, used: str) -> str:
+        this, last = first_day(now, days), first_day(max(now, until), days)
+        pages = f"coalesce({own}, {quota}L)"
+        return f"greatest({pages} - if(cast({begun} AS bigint) = {this}, coalesce({used}, 0L), 0L), 0L) + {(last - this) // days} * {pages}"
+
+    return left(cfg.host_day_quota, 1, "quota_max", "quota_day", "quota_used"), left(cfg.host_cycle_quota, cfg.cycle_days, "cycle_quota_max", "cycle_day", "cycle_used")
+
+
 def may_send(state: HostState, now: float, cfg: Config, is_page: bool = True) -> Permit:
     """When the host may be asked next, and what decides. The latest of all that hold counts."""
     if state.barred:
@@ -155,11 +189,11 @@ def may_send(state: HostState, now: float, cfg: Config, is_page: bool = True) ->
     holds = [(state.retry_after_until, Reason.RETRY_AFTER)]
     if health.down:
         holds.append((health.down_until, Reason(health.down_reason)))
-    quota = cfg.politeness.host_day_quota if state.quota_max is None else state.quota_max
-    if is_page and state.quota_day == now // DAY_S and state.quota_used >= quota:
-        holds.append(((state.quota_day + 1) * DAY_S, Reason.HOST_DAY_QUOTA))
-    elif is_page and quota <= 0:
-        holds.append((math.inf, Reason.HOST_DAY_QUOTA))
+    for quota, days, begun, used, reason in _quotas(state, cfg.politeness) if is_page else ():
+        if quota <= 0:
+            holds.append((math.inf, reason))
+        elif used >= quota and begun == first_day(now, days):
+            holds.append(((begun + days) * DAY_S, reason))
     for at, reason in holds:
         if at > max(permit.at, now):
             permit = Permit(at, reason)
@@ -183,8 +217,9 @@ def after_answer(state: HostState, event: Event, cfg: Config, jitter: float = 0.
     elif seconds * 1000 < p.quick_ms and not breaker.failed(event.status):
         adaptive = max(was * _SHORTEN, floor)
     wait = retry_after_s(event.retry_after, event.ended, p.max_retry_after_s, event.date) if (event.status or 0) >= 300 else None
-    day = int(event.ended // DAY_S)
+    day, cycle = first_day(event.ended, 1), first_day(event.ended, p.cycle_days)
     used = state.quota_used if state.quota_day == day else 0
+    cycle_used = state.cycle_used if state.cycle_day == cycle else 0
     ips = state.last_ips if event.ip in (None, *state.last_ips[:1]) else [event.ip, *(i for i in state.last_ips if i != event.ip)][:4]
     return dataclasses.replace(
         state,
@@ -196,6 +231,8 @@ def after_answer(state: HostState, event: Event, cfg: Config, jitter: float = 0.
         avg_ms=seconds * 1000 if state.avg_ms is None else 0.8 * state.avg_ms + 0.2 * seconds * 1000,
         quota_day=day,
         quota_used=used + event.is_page,
+        cycle_day=cycle,
+        cycle_used=cycle_used + event.is_page,
         last_ips=ips,
     )
 

@@ -41,7 +41,7 @@ def check(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
     """A command in its one form. Raises BadCommand.
 
     seeds, recrawl, hint, boost: urls (a list), priority, boost. block, unblock, complain: host or domain, reason; complain:
-    action (block or slow). host_set: host, delay_s, parallel, quota_max (null or absent: as configured). pause, resume,
+    action (block or slow). host_set: host, delay_s, parallel, quota_max, cycle_quota_max (null or absent: as configured). pause, resume,
     abandon: round_id.
     """
     if verb in URL_VERBS:
@@ -95,8 +95,9 @@ def _host(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
         raise BadCommand(f"domain: {name} is a host of {registered_domain(name)}; give it as host, or that domain")
     arguments: dict[str, Any] = {"kind": kinds[0]}
     if verb == "host_set":
-        delay_s, quota_max, parallel = _number(given, "delay_s", 0.0, MAX_DELAY_S), _number(given, "quota_max", 0, 10**9), _number(given, "parallel", 1, 100)
-        return Order(verb, name, arguments | {"delay_s": delay_s, "parallel": 1 if parallel is None else int(parallel), "quota_max": None if quota_max is None else int(quota_max)}, [])
+        delay_s, parallel = _number(given, "delay_s", 0.0, MAX_DELAY_S), _number(given, "parallel", 1, 100)
+        quotas = {name_: None if (pages := _number(given, name_, 0, 10**9)) is None else int(pages) for name_ in ("quota_max", "cycle_quota_max")}
+        return Order(verb, name, arguments | {"delay_s": delay_s, "parallel": 1 if parallel is None else int(parallel), **quotas}, [])
     reason = given.get("reason") or ""
     if not isinstance(reason, str):
         raise BadCommand("reason: expected text")

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from crawlkit.config import Config
+from crawlkit.outcomes import Reason
+from crawlkit.rules.politeness import pages_left_sql
 from crawlkit.rules.priority import points_sql
 from crawlkit.rules.regions import region_of, serving
 
@@ -44,35 +47,58 @@ def marked(rows: DataFrame, urgent: Iterable[bytes], hosts: Iterable[str], domai
     return rows.join(F.broadcast(spark.createDataFrame(keys, "url_key binary").withColumn("asked", F.lit(True))), "url_key", "left").withColumn("urgent", F.coalesce("asked", F.lit(False))).drop("asked")
 
 
-def select_due(rows: DataFrame, hostdb: DataFrame, host_ranks: DataFrame, cfg: Config, now: float, clock_now: float, seed: int) -> DataFrame:
+def select_due(rows: DataFrame, hostdb: DataFrame, host_ranks: DataFrame, cfg: Config, now: float, clock_now: float, seed: int, policies: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> DataFrame:
     """crawldb rows of a round with score and explore: due, allowed, capped for each host, within the round's budget.
 
     now: nominal time (schedules). clock_now: real time (politeness): a host that may not be asked within the round is left out.
+    policies: the operator's quotas by host (adapters/orders.py). Of a host of which some rows were left out there is one row more, with `left_out`
+    (how many) and `left_reason`; both are null in the rows that were chosen.
     """
     cls = F.when(F.col("host").isin(*cfg.schedule.news_hosts or ("",)), "news").otherwise("generic")
     budget_s = cfg.round.minutes * 60
-    hosts = hostdb.select("host", F.coalesce("delay_ms", F.lit(0)).alias("host_delay_ms"), "next_allowed_at", F.coalesce("blacklisted", F.lit(False)).alias("barred"))
+    hosts = hostdb.select("host", F.coalesce("delay_ms", F.lit(0)).alias("host_delay_ms"), "next_allowed_at", F.coalesce("blacklisted", F.lit(False)).alias("barred"), *_USED)
     due = (rows.where((F.col("next_fetch") <= F.timestamp_micros(F.lit(round(now * 1e6)))) & ~F.col("state").isin("dead", "refused"))
            .join(F.broadcast(hosts), "host", "left").where(~F.coalesce("barred", F.lit(False)))
            .where(F.col("next_allowed_at").isNull() | (F.col("next_allowed_at").cast("double") < clock_now + budget_s))
            .join(F.broadcast(host_ranks.select("host", "quality")), "host", "left")
            .withColumns({"quality": F.coalesce("quality", F.lit(0.5)), "class": cls}))
     scored = due.withColumn("score", F.expr(points_sql(now)))
-    # a host is not planned more URLs than its delay lets through in the round
+    own = [(h, p.get("quota_max"), p.get("cycle_quota_max")) for h, p in policies.items() if (p.get("quota_max"), p.get("cycle_quota_max")) != (None, None)]
+    if own:
+        scored = scored.join(F.broadcast(rows.sparkSession.createDataFrame(own, "host string, quota_max bigint, cycle_quota_max bigint")), "host", "left")
+    else:
+        scored = scored.withColumns({"quota_max": F.lit(None).cast("bigint"), "cycle_quota_max": F.lit(None).cast("bigint")})
+    return _within_budget(_capped(scored, cfg, clock_now), cfg.round.max_urls, cfg.frontier.explore, seed)
+
+
+_USED = ("quota_used", "quota_day", "cycle_used", "cycle_day")
+
+
+def _capped(rows: DataFrame, cfg: Config, clock_now: float) -> DataFrame:
+    """The first rows of each host: no more than its quotas and its delay let through in the round. One row more stands for those left out."""
+    budget_s = cfg.round.minutes * 60
     delay_s = F.greatest(F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s))
-    fits = F.when(delay_s > 0, F.floor(budget_s / delay_s) + 1).otherwise(cfg.round.urls_per_host)
-    first = Window.partitionBy("host").orderBy(F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key")
-    capped = scored.withColumn("host_pos", F.row_number().over(first)).where(F.col("host_pos") <= F.least(F.lit(cfg.round.urls_per_host), fits))
-    return _within_budget(capped, cfg.round.max_urls, cfg.frontier.explore, seed)
+    fits = F.when(delay_s > 0, F.floor(budget_s / delay_s) + 1)
+    day, cycle = (F.expr(e) for e in pages_left_sql(cfg.politeness, clock_now, clock_now + budget_s))
+    caps = {Reason.HOST_DAY_QUOTA: day, Reason.HOST_CYCLE_QUOTA: cycle, Reason.HOST_ROUND_QUOTA: F.lit(cfg.round.urls_per_host), Reason.ROUND_TIME: fits}
+    cap = F.least(*caps.values())
+    why = F.coalesce(*(F.when(c == cap, F.lit(str(reason))) for reason, c in caps.items()))
+    host = Window.partitionBy("host")
+    first = host.orderBy(F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key")
+    numbered = rows.withColumns({"host_pos": F.row_number().over(first), "of_host": F.count("*").over(host), "cap": cap}).where(F.col("host_pos") <= F.col("cap") + 1)
+    over = F.col("host_pos") > F.col("cap")
+    marked = numbered.withColumns({"left_out": F.when(over, F.col("of_host") - F.col("cap")), "left_reason": F.when(over, why)})
+    return marked.drop("of_host", "cap", "quota_max", "cycle_quota_max", *_USED)
 
 
 def _within_budget(rows: DataFrame, max_urls: int, explore: float, seed: int) -> DataFrame:
-    """The best by class and score, and a share by chance (of the seed) among the rest."""
+    """The best by class and score, and a share by chance (of the seed) among the rest; rows that stand for others stay, behind all."""
     best = int(max_urls * (1 - explore))
-    by_score = Window.orderBy(F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key")
-    by_chance = Window.orderBy(F.when(F.col("pos") <= best, 0).otherwise(1), F.xxhash64(F.lit(seed), "url_key"))
+    stands = F.col("left_out").isNotNull()
+    by_score = Window.orderBy(stands, F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key")
+    by_chance = Window.orderBy(stands, F.when(F.col("pos") <= best, 0).otherwise(1), F.xxhash64(F.lit(seed), "url_key"))
     rows = rows.withColumn("pos", F.row_number().over(by_score))
-    over = rows.withColumn("chance", F.row_number().over(by_chance)).where(F.col("chance") <= max_urls)
+    over = rows.withColumn("chance", F.row_number().over(by_chance)).where(stands | (F.col("chance") <= max_urls))
     return over.withColumn("explore", F.col("pos") > max_urls).drop("pos", "chance")
 
 

@@ -97,7 +97,7 @@ def _host_row(r: dict[str, Any], round_no: int, now: float, clock_now: float, cf
     row = dict(r)
     text = r["state_json"] or r["old_state"]
     state = politeness.HostState.from_json(text) if text else politeness.HostState(r["host"])
-    permit = politeness.may_send(state, clock_now, cfg)
+    permit = politeness.may_send(state, clock_now, cfg, is_page=False)  # generate reckons with the quotas, which may be changed meanwhile
     errors = breaker.errors_24h(state.health, clock_now)
     requests_1h, failed_1h = breaker.errors_1h(state.health, clock_now)
     # N2: the round's counts are added once, whether this is its first run or a repeat
@@ -108,7 +108,7 @@ def _host_row(r: dict[str, Any], round_no: int, now: float, clock_now: float, cf
         "next_allowed_at": permit.at if 0 < permit.at < 4e9 else None, "last_request_at": state.last_request_end,
         "retry_after_until": state.retry_after_until or None, "breaker": "open" if state.health.down else "closed", "slow_until": state.health.slow_until or None,
         "health": 1.0 - (failed_1h / requests_1h if requests_1h else 0.0), "failures": state.health.failures, "errors_24h": errors,
-        "avg_ms": state.avg_ms, "quota_used": state.quota_used, "quota_day": str(state.quota_day), "last_ips": state.last_ips,
+        "avg_ms": state.avg_ms, "quota_used": state.quota_used, "quota_day": str(state.quota_day), "cycle_used": state.cycle_used, "cycle_day": state.cycle_day, "last_ips": state.last_ips,
         "pages": (r["pages"] or 0) + (0 if again else r["new_pages"] or 0), "requests": (r["requests"] or 0) + (0 if again else r["new_requests"] or 0),
         "blacklisted": bool(r["blacklisted"]) or state.barred, "first_seen": r["first_seen"] if r["first_seen"] is not None else now,
         "flags": ["blocked"] if state.health.down and state.health.down_reason == "host_blocked" else [], "state_json": text, "updated_no": round_no,
