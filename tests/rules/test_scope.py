@@ -29,6 +29,9 @@ def reason(url: str, depth: int = 0, **config) -> Reason | None:
         ({"domains": ("site.example",)}, "http://a.b.site.example/", None),
         ({"domains": ("site.example",)}, "http://site.example/", None),
         ({"domains": ("site.example",)}, "http://evilsite.example/", Reason.SCOPE_DOMAIN),
+        ({"domains": (".site.example", "*.other.example")}, "http://site.example/", None),
+        ({"domains": (".site.example", "*.other.example")}, "http://a.other.example/", None),
+        ({"domains": (".site.example", "*.other.example")}, "http://evilsite.example/", Reason.SCOPE_DOMAIN),
         ({"prefixes": ("HTTP://site.example/docs/",)}, "http://site.example/docs/a", None),
         ({"prefixes": ("http://site.example/docs/",)}, "http://site.example/docs", Reason.SCOPE_PREFIX),
         ({"prefixes": ("http://site.example",)}, "http://site.example.evil/", Reason.SCOPE_PREFIX),
@@ -44,7 +47,7 @@ def test_named(config, url, want):
     assert reason(url, **config) == want
 
 
-@pytest.mark.parametrize("config", [{"hosts": ("http://a.example/",)}, {"hosts": ("a b",)}, {"domains": ("a.example/x",)}, {"prefixes": ("docs/",)}, {"exclude_patterns": ("(?=x)",)}, {"exclude_patterns": (r"(a)\1",)}, {"exclude_patterns": ("(",)}])
+@pytest.mark.parametrize("config", [{"hosts": ("http://a.example/",)}, {"hosts": ("a b",)}, {"hosts": ("*.a.example",)}, {"hosts": (".a.example",)}, {"domains": ("a.*.example",)}, {"domains": ("a.example/x",)}, {"prefixes": ("docs/",)}, {"exclude_patterns": ("(?=x)",)}, {"exclude_patterns": (r"(a)\1",)}, {"exclude_patterns": ("(",)}])
 def test_unusable_settings(config):
     with pytest.raises(ConfigError) as error:
         Scope.of(ScopeConfig(**config))

@@ -20,6 +20,7 @@ H = "http://site.example"
         ("/item123.html", "/item9.html"),
         ("/s/9f86d081884c7d65", "/s/60303ae22b998861"),
         ("/s/9f86d081884c7d65", "/s/17"),
+        ("/s/9f86d081884c7d65", "/s/deadbeefcafebabe"),
         ("/s/550e8400-e29b-41d4-a716-446655440000", "/s/67E55044-10B1-426F-9247-BB680E5FE0C8"),
         ("/(S(lit3py55t21z5v55vlm25s55))/a", "/(S(abc3py55t21z5v55vlm25s99))/a"),
         ("/x?tok=dQw4w9WgXcQAbCdEf01", "/x?tok=Zz9876543210AbCdEfGhIj"),

@@ -144,6 +144,7 @@ def test_by_hand(raw, want):
         ({"fold_slash": True}, "http://a.example/x//", "http://a.example/x"),
         ({"fold_slash": True, "fold_index": True}, "http://a.example/index.php/index.html/", "http://a.example/"),
         ({"keep_route_fragments": ("a.example",)}, "http://A.example/#!/%7ex y", "http://a.example/#!/~x%20y"),
+        ({"keep_route_fragments": ("a.example",)}, "http://a.example/#/it's#2`", "http://a.example/#/it's#2%60"),  # WHATWG URL 1.3, fragment percent-encode set
     ],
 )
 def test_settings(settings_, url, want):

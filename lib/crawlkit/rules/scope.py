@@ -52,7 +52,7 @@ class Scope:
         return cls(
             config,
             frozenset(_host(name, "scope.hosts") for name in config.hosts),
-            tuple("." + _host(name, "scope.domains") for name in config.domains),
+            tuple("." + _host(name.removeprefix("*.").removeprefix("."), "scope.domains") for name in config.domains),
             tuple(_prefix(text) for text in config.prefixes),
             exclude,
             frozenset(end.lower() for end in config.media_extensions),
@@ -164,8 +164,8 @@ def _host(name: str, key: str) -> str:
     except Refused as refused:
         raise ConfigError(f"{key}: {name!r} is no host name: {refused.reason}") from None
     parts = split(url)
-    if url != f"http://{parts.host}/":
-        raise ConfigError(f"{key}: {name!r} is no host name: give it without scheme, port and path")
+    if url != f"http://{parts.host}/" or "*" in name or name.startswith("."):
+        raise ConfigError(f"{key}: {name!r} is no host name: give it without scheme, port, path and *")
     return parts.host
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 _UUID = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])")
-_PIECE = re.compile(r"%[0-9A-F]{2}|[A-Za-z0-9]*[0-9][A-Za-z0-9]*|[A-Za-z]{20,}")  # an escape is a letter of another script
+# an escape is a letter of another script; no word of eight letters has only a to f
+_PIECE = re.compile(r"%[0-9A-F]{2}|[A-Za-z0-9]*[0-9][A-Za-z0-9]*|[A-Za-z]{20,}|(?<![A-Za-z])(?:[a-f]{8,}|[A-F]{8,})(?![A-Za-z])")
 _DIGITS = re.compile(r"[0-9]+")
 _HEX = re.compile(r"[0-9a-f]{8,}|[0-9A-F]{8,}")
 _CHANGES = re.compile(r"(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]")
@@ -32,7 +33,7 @@ def _wild(match: re.Match[str]) -> str:
     if text[0] == "%":
         return text
     if not any(char.isdigit() for char in text):
-        return "*" if len(_CASE_CHANGES.findall(text)) >= 4 else text  # base64 without a digit
+        return "*" if _HEX.fullmatch(text) or len(_CASE_CHANGES.findall(text)) >= 4 else text  # base64 without a digit
     if _HEX.fullmatch(text) or len(text) >= 16 or (len(text) >= 6 and len(_CHANGES.findall(text)) >= 3):
         return "*"
     return _DIGITS.sub("*", text)

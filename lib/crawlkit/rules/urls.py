@@ -38,6 +38,7 @@ _UNIFORM_PATH = re.compile(r"[A-Za-z0-9/._~!$&'()*+,;:@=|\[\]-]*")
 _UNIFORM_QUERY = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?|\[\]-]*")
 _PATH_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>?^`{}\x7f]|[^\x00-\x7f]+")
 _QUERY_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>'\x7f]|[^\x00-\x7f]+")
+_ESCAPES = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
 _QUERY_TEXT = re.compile(r"[^\x00-\x20]*")
 _SPACES = "\t\n\x0c\r "  # at the ends of an attribute's value (HTML Standard 2.4.1)
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
@@ -272,9 +273,8 @@ def _finish(origin: str, path: str, query: str | None, fragment: str, policy: Ur
     if query:
         query = _query(query, origin, policy)
     if fragment:
-        fragment = "#" + _QUERY_CHANGES.sub(_uniform, fragment[1:])
-        return f"{origin}{path}?{query}{fragment}" if query else origin + path + fragment
-    return f"{origin}{path}?{query}" if query else origin + path
+        fragment = _ESCAPES.sub(_uniform, fragment)  # its other characters are as the parser writes them
+    return f"{origin}{path}?{query}{fragment}" if query else origin + path + fragment
 
 
 def _query(query: str, origin: str, policy: UrlPolicy) -> str:
