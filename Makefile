@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: setup setup-s3 crawl test test-slow bench docs zip airflow airflow-setup clean
+.PHONY: setup setup-s3 outside crawl test test-slow bench docs zip airflow airflow-setup clean
 setup: $(VENV)/.done
 
 $(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg setup.py pyproject.toml $(wildcard lib/crawlkit/rules/*.c)
@@ -26,11 +26,18 @@ DATA ?= crawl-data
 crawl: setup
 	$(BIN)/crawlkit crawl --sample data/samples/site --rounds 3 --data $(DATA)
 
-test: setup-s3
+test: setup-s3 outside
 	$(BIN)/python -m pytest -m "not slow or ci"
 
-test-slow: setup-s3
+test-slow: setup-s3 outside
 	$(BIN)/python -m pytest -m "slow and not ci"
+
+# Tools of others that tests compare with, in an environment of their own; where they cannot be had, those tests say that they skip.
+outside: .venv-outside/.done
+
+.venv-outside/.done: conf/outside.lock
+	test -x .venv-outside/bin/python || $(PYTHON) -m venv .venv-outside
+	.venv-outside/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r conf/outside.lock && touch $@ || echo "the tools of conf/outside.lock cannot be installed: tests with them are skipped" >&2
 
 # Benchmarks beside other libraries (bench/results); NAME=rules for one of them.
 bench: setup
@@ -62,4 +69,4 @@ docs: setup
 	$(BIN)/python -m crawlkit.config yaml > conf/default.yaml
 
 clean:
-	rm -rf $(VENV) .venv-airflow crawl-data airflow-data
+	rm -rf $(VENV) .venv-airflow .venv-outside crawl-data airflow-data

@@ -81,7 +81,8 @@ def crawlkit(*args: str, answers: tuple[int, ...] = (0,)) -> dict[str, Any]:
     answer = done.stdout.strip().splitlines()[-1:]
     log.info("crawlkit %s: exit %d: %.10000s", shlex.join(args), done.returncode, "".join(answer))
     if done.returncode not in answers or not answer:
-        said = next((line for line in reversed(done.stderr.splitlines()) if line.startswith("crawlkit: ")), "".join(answer) or done.stderr[-500:])
+        usage = " ".join(re.sub(r"[\u2500-\u257f]", " ", done.stderr[-2000:]).split())  # a word that is missing or unknown is told in a frame
+        said = next((line for line in reversed(done.stderr.splitlines()) if line.startswith("crawlkit: ")), "".join(answer) or usage)
         raise (AirflowFailException if done.returncode == 2 else AirflowException)(said[:2000])
     return json.loads(answer[0])
 

@@ -8,9 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import requests
+from warcio.archiveiterator import ArchiveIterator
 
 from crawlkit.audit import audit
+from crawlkit.exports.cdxj import export_cdxj
+from crawlkit.exports.source import Source
+from crawlkit.exports.wacz import export_wacz
 from tests.fakeweb import Delays, differences, judge
+from tests.outside import run_tool, wayback
 
 pytestmark = pytest.mark.spark
 
@@ -61,7 +67,6 @@ def check_records(job, tmp_path):
     """warcio and fastwarc read every file; rows and records are one to one; digests agree."""
     from fastwarc.warc import ArchiveIterator as Fast
     from fastwarc.warc import WarcRecordType
-    from warcio.archiveiterator import ArchiveIterator
     from warcio.checker import Checker
 
     rows = job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename", "warc_record_offset", "warc_record_length", "payload_digest", "url", "record_type").collect()
@@ -96,6 +101,30 @@ def check_records(job, tmp_path):
         assert fast == len(expected_rows), name
         checker = Checker(SimpleNamespace(inputs=[str(path)], verbose=False))
         assert checker.process_all() == 0, name
+
+
+def test_outside_tools_read_the_crawl(crawled, tmp_path):
+    """cdxj-indexer finds what our CDXJ says, pywb replays by it every tenth answer with 200, and `wacz validate` has nothing to say."""
+    web, job, log, answer = crawled
+    source, warc = Source(job.crawl.data, job.cfg), tmp_path / "warc"
+    warc.mkdir()
+    for r in job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect():
+        with job.crawl.warc.open_range(r.warc_filename) as stored:
+            (warc / r.warc_filename).write_bytes(stored.read())
+    export_cdxj(source, tmp_path / "index.cdxj")
+    assert (tmp_path / "index.cdxj").read_text("utf-8") == run_tool("cdxj-indexer", "-s", *sorted(warc.iterdir()))
+    export_wacz(source, tmp_path / "crawl.wacz")
+    assert "Invalid" not in run_tool("wacz", "validate", "-f", tmp_path / "crawl.wacz")
+    stored = {}
+    for file in sorted(warc.iterdir()):
+        with file.open("rb") as f:
+            for record in ArchiveIterator(f):
+                if record.rec_type == "response" and record.http_headers.get_statuscode() == "200":
+                    stored[record.rec_headers["WARC-Target-URI"], re.sub(r"\D", "", record.rec_headers["WARC-Date"])[:14]] = record.content_stream().read()
+    assert len(stored) > 100
+    with wayback(tmp_path / "pywb", warc, tmp_path / "index.cdxj") as replay:
+        for (url, when), body in sorted(stored.items())[::10]:
+            assert requests.get(f"{replay}/{when}id_/{url}", timeout=20).content == body, url
 
 
 def test_revisits_refer_to_stored_bodies(crawled):

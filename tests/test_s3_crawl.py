@@ -46,10 +46,14 @@ def in_environment(endpoint: str):
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
 
 
-@pytest.fixture(scope="module")
-def endpoint():
-    with moto() as url, apart(url) as serial, in_environment(serial):  # moto alone checks and sets conditions without a lock
-        yield serial
+@pytest.fixture(scope="module", params=["moto", "versitygw"])
+def endpoint(request, tmp_path_factory):
+    with contextlib.ExitStack() as stack:
+        if request.param == "moto":
+            url = stack.enter_context(apart(stack.enter_context(moto())))  # moto alone checks and sets conditions without a lock
+        else:
+            url = stack.enter_context(versitygw(tmp_path_factory.mktemp("gateway") / "files"))
+        yield stack.enter_context(in_environment(url))
 
 
 class S3World(World):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import time
 import urllib.error
 import urllib.request
 
 import pytest
 
+from crawlkit.config import Config
 from crawlkit.exports.cdxj import export_cdxj
+from crawlkit.exports.source import Source
 from tests.exports import sample
-from tests.outside import run_tool, tool_path
-
-WAIT_S = 60
+from tests.outside import run_tool, wayback
 
 
 def get(url: str) -> tuple[int, str, bytes]:
@@ -27,56 +24,33 @@ def get(url: str) -> tuple[int, str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def wayback(data, tmp_path_factory):
+def replay(data, tmp_path_factory):
     """Address of a pywb collection of the sample crawl."""
-    from crawlkit.config import Config
-    from crawlkit.exports.source import Source
-
-    tool, folder = tool_path("wayback"), tmp_path_factory.mktemp("pywb")
-    collection = folder / "collections" / "crawl"
-    (collection / "indexes").mkdir(parents=True)
-    (collection / "archive").symlink_to(data / "warc")
-    export_cdxj(Source(data, Config()), collection / "indexes" / "index.cdxj")
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen([tool, "-b", "127.0.0.1", "-p", str(port), "-d", str(folder)], stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder)
-    try:
-        deadline = time.monotonic() + WAIT_S
-        while server.poll() is None and time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.2)
-        else:
-            pytest.fail((folder / "log").read_text("utf-8", "replace")[-2000:])
-        yield f"http://127.0.0.1:{port}/crawl"
-    finally:
-        server.terminate()
-        server.wait(20)
+    folder = tmp_path_factory.mktemp("pywb")
+    export_cdxj(Source(data, Config()), folder / "index.cdxj")
+    with wayback(folder, data / "warc", folder / "index.cdxj") as url:
+        yield url
 
 
 # url, time (of the first and the second round), body as it was served; a revisit is answered by the copy that it names
 @pytest.mark.parametrize(("n", "when"), [(0, "20240402120000"), (1, "20240402120001"), (2, "20240402120002"), (0, "20240403120000")])
-def test_pages_are_replayed_byte_for_byte(wayback, n, when):
+def test_pages_are_replayed_byte_for_byte(replay, n, when):
     url, status, fields, body = sample.PAGES[n]
-    assert get(f"{wayback}/{when}id_/{url}") == (status, dict(fields)["Content-Type"], body)
+    assert get(f"{replay}/{when}id_/{url}") == (status, dict(fields)["Content-Type"], body)
 
 
-def test_a_page_is_replayed_with_its_links_rewritten(wayback):
-    status, kind, body = get(f"{wayback}/20240402120000mp_/http://www.site.test/")
+def test_a_page_is_replayed_with_its_links_rewritten(replay):
+    status, kind, body = get(f"{replay}/20240402120000mp_/http://www.site.test/")
     assert status == 200 and kind.startswith("text/html")
     assert b"The harbour is open at high water." in body and b"/crawl/20240402120000mp_/http://other.test/x" in body
 
 
-def test_what_is_not_stored_is_not_found(wayback):
-    assert get(f"{wayback}/20240402120000id_/http://www.site.test/never")[0] == 404
+def test_what_is_not_stored_is_not_found(replay):
+    assert get(f"{replay}/20240402120000id_/http://www.site.test/never")[0] == 404
 
 
-def test_cdx_toolkit_lists_the_captures(wayback):
-    lines = run_tool("cdxt", "--source", f"{wayback}/cdx", "--limit", "20", "iter", "--jsonl", "--fields", "url,timestamp,status", "www.site.test/*").splitlines()
+def test_cdx_toolkit_lists_the_captures(replay):
+    lines = run_tool("cdxt", "--source", f"{replay}/cdx", "--limit", "20", "iter", "--jsonl", "--fields", "url,timestamp,status", "www.site.test/*").splitlines()
     found = [json.loads(line) for line in lines if line.startswith("{")]
     got = {(r["url"], r["timestamp"], r["status"]) for r in found}
     stored = {"http://www.site.test/", "http://www.site.test/b?z=1&a=2", "http://site.test/old", "http://site.test/none", "http://site.test/robots.txt"}
