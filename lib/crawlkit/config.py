@@ -256,7 +256,7 @@ class Breaker(Section):
 class Robots(Section):
     ttl_s: float = _f(86_400.0, "A copy of robots.txt is used this long at most (RFC 9309 2.4).", gt=0)
     min_ttl_s: float = _f(3600.0, "A copy is used this long at least, whatever its Cache-Control says.", ge=0)
-    retry_s: float = _f(600.0, "An unreadable robots.txt is asked for again after this long, or later if Retry-After says so.", gt=0)
+    retry_s: float = _f(600.0, "An unreadable robots.txt is asked for again after this long, or after its Retry-After.", gt=0)
     on_429: Literal["defer", "allow"] = _f("defer", "429 for robots.txt: defer the host (default) or treat as other 4xx.")
     max_bytes: int = _f(512_000, "Bytes of robots.txt that are parsed (RFC 9309 2.5: at least 500 KiB).", ge=512_000)
     max_redirects: int = _f(5, "Redirect hops followed for robots.txt.", ge=5, le=20)

@@ -16,7 +16,8 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     decisions = [loop.crawl(page) for page in pages]
     first = next(iter(loop.verdicts.values()))
     for sitemap in first.robots.sitemap_urls(robots_url(pages[0])):
-        loop.get(sitemap)
+        if loop.decide(sitemap) == "allow":
+            loop.get(sitemap)
     return {
         "decision": decisions[0],
         "decisions": decisions,

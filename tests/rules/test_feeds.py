@@ -59,11 +59,23 @@ def test_rdf():
         ('<source><link href="/s"/><updated>2000</updated></source><link href="/a"/>', ["/a"]),
         ("<link rel='alternate' href='/x?a=1&amp;b=2'></link>", ["/x?a=1&b=2"]),
         ('<link rel="self" href="/s"/>', []),
+        ('<link rel="http://www.iana.org/assignments/relation/alternate" href="/a"/>', ["/a"]),  # RFC 4287 4.2.7.2
         ('<content type="xhtml"><div><a href="/x">x</a></div></content><link href="/a"/>', ["/a"]),
     ],
 )
 def test_atom_entry(entry, want):
     assert atom(f"<entry>{entry}</entry>") == want
+
+
+def test_empty_entries_are_counted():
+    assert rss('<item/><item rdf:about="/a"/><item href="/b"/>') == (["/a", "/b"], 1)
+    found = parse(b'<feed><entry/><entry><link href="/a"/></entry></feed>', U)
+    assert (len(found.entries), found.bad_entries) == (1, 1)
+
+
+@pytest.mark.parametrize("root", ["rss", "feed", "urlset", "sitemapindex"])
+def test_an_empty_root_is_whole(root):
+    assert not parse(f"<{root}/>".encode(), U).partial
 
 
 def test_xml_base_is_nested():
@@ -92,6 +104,7 @@ def test_a_cut_feed_keeps_what_is_clear():
         ("Fri, 01 Mar 2024 10:00:00 +0200", 1709280000),
         ("1 Mar 2024 10:00 EST", 1709305200),
         ("Fri, 01 Mar 24 10:00:00 GMT", 1709287200),
+        ("Fri, 01 Mar 2024", 1709251200),
         ("Fri, 31 Feb 2024 10:00:00 GMT", None),
         ("yesterday", None),
         ("", None),

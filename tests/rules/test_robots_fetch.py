@@ -54,7 +54,7 @@ def test_setting_for_429():
     assert verdict(URL, NOW, Robots(on_429="allow"), 429).kind == "allow_all"
 
 
-@pytest.mark.parametrize("value, wait_s", [("1200", 1200), ("5", 600), ("Tue, 14 Nov 2023 22:53:20 GMT", 2400), ("soon", 600), ("9999999", DAY)])
+@pytest.mark.parametrize("value, wait_s", [("1200", 1200), ("120", 120), ("0", 600), ("Tue, 14 Nov 2023 22:53:20 GMT", 2400), ("soon", 600), ("9999999", DAY)])
 def test_retry_after(value, wait_s):
     for status in (429, 503):
         assert verdict(URL, NOW, Robots(), status, [("retry-after", value)]).wait_s == wait_s

@@ -167,7 +167,8 @@ def test_whose_pages_it_may_name():
 def test_index():
     found = parse(b"<sitemapindex><sitemap><loc>/1.xml</loc><lastmod>2024</lastmod></sitemap><sitemap>/2.xml</sitemap><sitemap/><sitemap><loc>http://other.example/</loc></sitemap><url><loc>/a</loc></url></sitemapindex>", U)
     assert found.sitemaps == {"http://site.example/1.xml": 1704067200.0, "http://site.example/2.xml": None}
-    assert (found.entries, found.refused) == ([], ["http://other.example/"])
+    assert (found.entries, found.refused, found.bad_entries) == ([], ["http://other.example/"], 1)
+    assert parse(b"<urlset><url/><url></url><url><loc>/a</loc></url></urlset>", U).bad_entries == 2
 
 
 def test_limit_of_entries():

@@ -33,7 +33,7 @@ def rfc822_date(text: str) -> float | None:
     if len(text) > _LONGEST:
         return None
     try:
-        parts = parsedate_tz(text)
+        parts = parsedate_tz(text if ":" in text else text + " 00:00:00")
         if parts is None:
             return None
         return datetime(*parts[:6], tzinfo=UTC).timestamp() - (parts[9] or 0)

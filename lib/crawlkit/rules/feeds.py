@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from crawlkit.rules.sitemaps import Collector
 
 _WITH_OWN_LINK = ("source", "image", "textinput")  # their links are not the item's
+_ALTERNATE = ("alternate", "http://www.iana.org/assignments/relation/alternate")  # a registered name and its IRI are one (RFC 4287 4.2.7.2)
 _AS_SENT = UrlPolicy(remove_session=False)
 
 
@@ -42,9 +43,12 @@ def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
                 depth -= 1
                 if not depth:
                     return True
-            elif not event.closing and not event.empty:
+            elif not event.closing:
                 attributes = attributes_of(event)
                 item_base, about, link = _base(base, event), attributes.get("rdf:about"), attributes.get("href")
+                if event.empty:
+                    _rss_item(out, item_base, link, guid, about, dates)
+                    item_base = None
         elif name in _WITH_OWN_LINK:
             inside = "" if event.closing or event.empty else inside or name
         elif item_base is None or not event.whole or inside:
@@ -85,6 +89,7 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
             entry_base, link, permalink, dates, in_source = None, None, None, {}, False
             if name == "feed":
                 return True
+            out.out.bad_entries += event.empty
             if not event.closing and not event.empty:
                 entry_base = _base(base, event)
         elif name == "source":
@@ -93,7 +98,7 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
             continue
         elif name == "link":
             attributes = attributes_of(event)
-            if link is None and attributes.get("rel", "alternate").strip().lower() == "alternate" and attributes.get("href"):
+            if link is None and attributes.get("rel", "alternate").strip().lower() in _ALTERNATE and attributes.get("href"):
                 link = (attributes["href"], _base(entry_base, event))
         elif name == "id":
             if event.whole and permalink is None and event.text.strip().lower().startswith(("http://", "https://")):

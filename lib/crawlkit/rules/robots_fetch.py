@@ -124,9 +124,9 @@ def verdict(url: str, now: float, config: RobotsConfig, status: int | None, head
             return RobotsVerdict("rules", url, now, expires_at, status, body=body[: config.max_bytes], robots=parse(body, config.max_bytes, truncated is not None))
         if 400 <= status < 500 and (status != 429 or config.on_429 == "allow"):
             return RobotsVerdict("allow_all", url, now, now + config.ttl_s, status, reason=Reason.HTTP_4XX)
-    wait_s = retry_after_s(_header(headers, "retry-after"), now, MAX_RETRY_AFTER_S, _header(headers, "date")) or 0.0
+    wait_s = retry_after_s(_header(headers, "retry-after"), now, MAX_RETRY_AFTER_S, _header(headers, "date")) or config.retry_s
     reason = Reason.ROBOTS_429 if status == 429 and not error else Reason.ROBOTS_UNREACHABLE
-    return _defer(url, now, now + max(config.retry_s, wait_s), status, error or (Reason.DISCONNECTED if truncated == "disconnect" else Reason.TIMEOUT if truncated == "time" else None), reason)
+    return _defer(url, now, now + wait_s, status, error or (Reason.DISCONNECTED if truncated == "disconnect" else Reason.TIMEOUT if truncated == "time" else None), reason)
 
 
 def stored(origin: str, now: float, config: RobotsConfig, status: int | None, body: bytes | None, fetched_at: float | None, expires_at: float | None) -> RobotsVerdict | None:

@@ -140,7 +140,7 @@ def parse(body: bytes, url: str, *, charset: str | None = None, strict_location:
             out.partial = not _read_text(scanner, collector)
         elif reader is not None and not root.closing:
             out.kind, read = reader
-            out.partial = not read(root, scanner, collector)
+            out.partial = not root.empty and not read(root, scanner, collector)
     except _Full:
         out.partial = True
     if out.kind == "none":
@@ -197,6 +197,7 @@ def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
             opened = name == "url" and not event.closing and not event.empty
             if event.closing and name == "urlset":
                 return True
+            out.out.bad_entries += event.empty
         elif name in ("image", "video"):
             videos += name == "video" and not event.closing
             inside = "" if event.closing or event.empty else name
@@ -235,6 +236,7 @@ def _read_index(root: Event, scanner: Scanner, out: Collector) -> bool:
             opened = event.name == "sitemap" and not event.closing and not event.empty
             if event.name == "sitemapindex":
                 return True
+            out.out.bad_entries += event.empty
             if opened and event.whole and event.text.strip():
                 loc = event.text  # some write the address without a loc element
         elif not opened or not event.whole:
