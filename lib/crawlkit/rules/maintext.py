@@ -8,6 +8,7 @@ marked element holds a minor part of the votes: pages wrap their whole text in f
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from crawlkit.rules.html import HEADING, QUOTE, Block, Document
 
@@ -71,7 +72,14 @@ def _side_matter(tag: str, names: str) -> float:
     """Share of the votes up to which an element is side matter by its tag, class and id; 0: it is not."""
     if tag in _OTHER_TAGS:
         return _NEARLY_ALL if tag == "footer" else _MAJOR
-    if len(names) < 2 or tag in ("body", "article", "main") or _CONTENT.search(names):
+    if len(names) < 2 or tag in ("body", "article", "main"):
+        return 0
+    return _named(names) if len(names) <= 200 else _named.__wrapped__(names)
+
+
+@lru_cache(10_000)
+def _named(names: str) -> float:
+    if _CONTENT.search(names):
         return 0
     if not names.islower():
         names = _CAMEL.sub("-", names)

@@ -128,7 +128,7 @@ def _quality(doc: Document, text: str, main: str, links: PageLinks) -> Quality:
         text_chars=len(text),
         link_chars=sum(b.link_chars for b in doc.blocks),
         main_chars=len(main),
-        words=len(text.split()),
+        words=text.count(" ") + text.count("\n") + 1 if text else 0,  # blocks have no other white space
         headings=sum(tag in ("h1", "h2", "h3") for _, tag, _ in doc.elements),
         links=len(anchors),
         bad_links=sum(link.refused in _NO_ADDRESS for link in anchors),
