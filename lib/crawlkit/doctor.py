@@ -26,7 +26,7 @@ from crawlkit.jars import JarsError, find_java, is_good, jar_folder, read_lock, 
 PYTHON = (3, 11)
 JAVA = 17
 VERSIONS = {"pyspark": "4.2.0", "delta-spark": "4.4.0"}  # exactly these work together
-NEEDED = ("deltalake", "pyarrow", "pandas", "numpy", "ada-url", "tldextract", "selectolax", "lxml", "faust-cchardet", "py3langid", "warcio", "isal", "brotli", "dnspython", "requests", "datasketch", "boto3", "pydantic", "PyYAML", "typer", "rich")
+NEEDED = ("deltalake", "pyarrow", "pandas", "numpy", "ada-url", "tldextract", "selectolax", "lxml", "faust-cchardet", "py3langid", "warcio", "isal", "brotli", "dnspython", "requests", "boto3", "pydantic", "PyYAML", "typer", "rich")
 OPEN_FILES_SPARE = 256
 ROOM_BYTES = 1 << 30
 DNS_NAME = "crawlkit-doctor.invalid"  # RFC 6761: no such name, which a name server that works says

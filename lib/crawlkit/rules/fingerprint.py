@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from datasketch import MinHash
 
 SHINGLE = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)  # of the first, second and third word
 PERMUTATIONS = 128
@@ -31,7 +30,10 @@ _NO_SPACES_CHAR = re.compile(rf"([{_NO_SPACES}])")
 _NO_WORD = re.compile(r"\W+")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]{1,100}")
 _ASCII_SEPARATORS = bytes(b if b > 0x7F or chr(b).isalnum() else 0x20 for b in range(256))
-_A, _B = (p.reshape(-1, 1) for p in MinHash(num_perm=PERMUTATIONS).permutations)
+# datasketch 2's permutations of seed 1 (a is odd); importing it for them would load scipy into every worker
+_DRAWN = np.random.RandomState(1)
+_A = (_DRAWN.randint(0, 1 << 31, PERMUTATIONS, np.uint32) * np.uint32(2) + np.uint32(1)).reshape(-1, 1)
+_B = _DRAWN.randint(0, 1 << 32, PERMUTATIONS, np.uint32).reshape(-1, 1)
 _MULTIPLIERS = np.array(SHINGLE, np.uint64)
 _HASHES_AT_ONCE = 1024  # 512 KiB of products: stays in the second-level cache
 
