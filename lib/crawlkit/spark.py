@@ -163,8 +163,8 @@ def java_options(quick: bool) -> str:
     """Options of the JVM. quick: compile less, with room for the garbage of planning, and start from the class archive if there is one."""
     log4j = Path(__file__).parent / "data" / "log4j2.properties"
     # extraClassPath alone would let the JVM warn on each reflective access of Arrow; these are Spark's own opens.
-    opts = f"-Dlog4j2.configurationFile=file:{log4j} -Dlog4j.configurationFile=file:{log4j} -XX:+UseParallelGC -Duser.timezone=UTC"
+    opts = f"-Dlog4j2.configurationFile=file:{log4j} -Dlog4j.configurationFile=file:{log4j} -Duser.timezone=UTC"
     if not quick:
-        return opts
+        return f"{opts} -XX:+UseParallelGC"
     archive = f" -XX:SharedArchiveFile={archive_file()} -Xshare:auto -Xlog:disable" if archive_file().is_file() else ""
-    return f"{opts} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xms1g -Xmn640m -XX:MetaspaceSize=400m{archive}"
+    return f"{opts} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xms1g -Xmn640m -XX:MetaspaceSize=400m{archive}"
