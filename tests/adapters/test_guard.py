@@ -67,6 +67,7 @@ def test_places(url, host, port, host_header, target):
         ("http://..../", Reason.URL_HOST_EMPTY),
         ("http://site.example:22/", Reason.PORT_FORBIDDEN),
         ("http://site.example:6379/", Reason.PORT_FORBIDDEN),
+        ("http://site.example:0/", Reason.PORT_FORBIDDEN),  # a port, not the default
         ("http://missing.example/", Reason.DNS_NXDOMAIN),
         ("http://2130706433/", Reason.ADDRESS_FORBIDDEN),
     ],

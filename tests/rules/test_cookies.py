@@ -52,6 +52,8 @@ def test_order_replacement_and_removal():
     assert sent("a=1", "b=2", "a=3") == "a=3; b=2"
     assert sent("a=1", "b=2", "a=; Max-Age=0") == "b=2"
     assert sent("a=1; Max-Age=10", later=11) is None
+    assert sent("a=1", "a=2; Max-Age=-99999999999999999999") is None  # 5.2.2: any number of digits
+    assert sent("a=1; Max-Age=" + "9" * 4000) == "a=1"
 
 
 def test_bounds():

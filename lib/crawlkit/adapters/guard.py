@@ -67,9 +67,9 @@ def parse_place(url: str) -> Place:
     name = name.removesuffix(".")
     if not name or name.endswith("."):
         raise Refused(Reason.URL_HOST_EMPTY)
-    host_header = f"{name}:{port}" if port else name
+    host_header = name if port is None else f"{name}:{port}"
     target = "/" + path.partition("#")[0]
-    return Place(f"{scheme}://{host_header}{target}", scheme, name.strip("[]"), port or _DEFAULT_PORTS[scheme], host_header, target)
+    return Place(f"{scheme}://{host_header}{target}", scheme, name.strip("[]"), _DEFAULT_PORTS[scheme] if port is None else port, host_header, target)
 
 
 def _split_port(text: str) -> tuple[str, int | None]:

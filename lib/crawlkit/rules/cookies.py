@@ -73,7 +73,7 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
         match key.lower():
             case "expires":
                 cookie = replace(cookie, expires=cookie_date(text) if cookie_date(text) is not None else cookie.expires)
-            case "max-age" if re.fullmatch(r"-?[0-9]{1,18}", text):
+            case "max-age" if re.fullmatch(r"-?[0-9]+", text):  # of any length: float of 4,096 digits is infinite
                 max_age = float(text)
             case "domain" if text.strip("."):
                 domain = text.removeprefix(".").lower()
