@@ -143,12 +143,15 @@ def open_job(data: Place, config: Path | None, sets: list[str] | None, as_json: 
 
 def read_seeds(path: str) -> Iterator[str]:
     """Lines of a seed file (`-`: standard input). Raises ConfigError."""
+    from crawlkit.rules.urls import text_of
+
     try:
         with (sys.stdin.buffer if path == "-" else open(path, "rb")) as f:
             for n, raw in enumerate(f, 1):
                 if n == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"PK\x03\x04")):
                     raise ConfigError(f"--seeds {path}: not a UTF-8 text file (one URL a line)")
-                yield raw[:70_000].decode("utf-8", "replace")
+                for line in raw.rstrip(b"\r\n").split(b"\r"):
+                    yield text_of(line[:70_000])
     except OSError as e:
         raise ConfigError(f"--seeds {path}: {e.strerror}: give a text file with one URL a line") from None
 

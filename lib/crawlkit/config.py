@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from crawlkit import __version__
 
 Value = TypeVar("Value")
+MAX_NODES, MAX_DEPTH = 100_000, 50  # of one YAML document, its aliases unfolded
 PLACEHOLDER_INFO_URL = "https://example.invalid/crawler"
 
 
@@ -33,7 +34,14 @@ def _f(default: Any, text: str, **kw: Any) -> Any:
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, v: Any, info: ValidationInfo) -> Any:
+        if isinstance(v, bool) and cls.model_fields[info.field_name or ""].annotation in (int, float):
+            raise ValueError("expected a number")  # YAML's yes and on are true, which would count as 1
+        return v
 
 
 def of_host(settings: Mapping[str, Value], host: str) -> Value | None:
@@ -418,6 +426,26 @@ def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
     return keys
 
 
+def _check_nodes(root: yaml.Node, source: str) -> None:
+    """Refuses a key that stands twice in one mapping (the first would be ignored), and aliases that unfold without end."""
+    stack, count = [(root, "", 0)], 0
+    while stack:
+        node, path, depth = stack.pop()
+        count += 1
+        if count > MAX_NODES or depth > MAX_DEPTH:
+            raise ConfigError(f"{source}: more than {MAX_NODES} values or nested deeper than {MAX_DEPTH}; not a configuration")
+        if isinstance(node, yaml.SequenceNode):
+            stack += [(item, path, depth + 1) for item in node.value]
+        elif isinstance(node, yaml.MappingNode):
+            first: dict[str, yaml.Mark] = {}
+            for key, value in node.value:
+                name = key.value if isinstance(key, yaml.ScalarNode) else ""
+                if name in first:
+                    raise ConfigError(f"{source}:{key.start_mark.line + 1}: {path}{name} is given twice (first in line {first[name].line + 1}); keep one")
+                first[name] = key.start_mark
+                stack.append((value, f"{path}{name}.", depth + 1))
+
+
 def _line_of(text: str, path: tuple[Any, ...]) -> int | None:
     """Line (1-based) of a key path in YAML text, by the YAML node positions."""
     try:
@@ -477,14 +505,22 @@ def _assign(tree: dict[str, Any], dotted: str) -> None:
 
 def parse_config(text: str, source: str = "configuration", sets: tuple[str, ...] = ()) -> Config:
     """Configuration from YAML text and `--set` assignments. Raises ConfigError."""
+    loader = None
     try:
-        tree = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text.removeprefix("\ufeff"))
+        node = loader.get_single_node()
+        if node is not None:
+            _check_nodes(node, source)
+        tree = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         where = f"{source}:{mark.line + 1}" if mark else source
         raise ConfigError(f"{where}: not plain YAML: {getattr(e, 'problem', None) or e}") from None
     except RecursionError:
         raise ConfigError(f"{source}: nested too deeply") from None
+    finally:
+        if loader:
+            loader.dispose()
     if tree is None:
         tree = {}
     if not isinstance(tree, dict):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from crawlkit.config import Config, parse_config
+from crawlkit.config import Config, Schedule, parse_config
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.rules.lifecycle import due_again, found_row, has_changed, next_row
 from crawlkit.rules.redirects import PERMANENT
-from crawlkit.rules.urls import UrlPolicy
+from crawlkit.rules.urls import UrlPolicy, canonicalize, host_of
 from crawlkit.stages.inject import read_lines
 
 CFG = Config()
-ERRORS = {"timeout": Reason.TIMEOUT, "dns_fail": Reason.DNS_FAIL, "nxdomain": Reason.DNS_NXDOMAIN, "refused": Reason.CONNECT_REFUSED, "connection_refused": Reason.CONNECT_REFUSED, "reset": Reason.DISCONNECTED}
+ERRORS = {"timeout": Reason.TIMEOUT, "dns_fail": Reason.DNS_FAIL, "servfail": Reason.DNS_FAIL, "nxdomain": Reason.DNS_NXDOMAIN, "refused": Reason.CONNECT_REFUSED, "connection_refused": Reason.CONNECT_REFUSED, "reset": Reason.DISCONNECTED}
 
 
 def seen_of(step: dict, n: int) -> dict:
@@ -30,7 +30,8 @@ def seen_of(step: dict, n: int) -> dict:
     return seen | {"outcome": Outcome.HTTP_ERROR, "reason": Reason.HTTP_4XX if status < 500 else Reason.HTTP_5XX}
 
 
-def run(history: list[dict], now: float = 0.0, interval_s: float | None = None) -> tuple[dict, list]:
+def run(history: list[dict], now: float = 0.0, interval_s: float | None = None, cls: str = "generic") -> tuple[dict, list]:
+    cfg = CFG if cls == "generic" else Config(schedule=Schedule(**{f"{cls}_hosts": ("site.example",)}))
     row = found_row("http://site.example/a", b"k" * 16, "site.example", "site.example", 0, source="seed", now=now)
     changed = []
     for n, step in enumerate(history):
@@ -40,26 +41,31 @@ def run(history: list[dict], now: float = 0.0, interval_s: float | None = None) 
             changed.append(True if not row.get("body_sha256") and not seen["truncated"] else has_changed(row, seen))
         else:
             changed.append(None)
-        row = next_row(row, seen, now, CFG)
+        row = next_row(row, seen, now, cfg)
         if n == 0 and interval_s:
             row["interval_s"] = interval_s
     return row, changed
 
 
-def cap_of(cap: int | None, default: int) -> int:
-    """The setting as the configuration reads it: 0 is a cap, a missing key the default."""
+def cap_of(cap: int | dict | None, host: str, default: int) -> int:
+    """The setting as the configuration reads it: 0 is a cap, a missing key the default. By host: an operator's cap."""
+    if isinstance(cap, dict):
+        return cap.get(host, default)
     return parse_config("" if cap is None else f"round: {{urls_per_host: {cap}}}", sets=(f"round.urls_per_host={default}",) if cap is None else ()).round.urls_per_host
 
 
 def answer(given: dict, folder: Path) -> dict:
     if "history" in given:
-        row, changed = run(given["history"], interval_s=given.get("interval_s"))
+        row, changed = run(given["history"], interval_s=given.get("interval_s"), cls=given.get("class", "generic"))
         last = given["history"][-1]
         return {"changed": changed, "digest": row.get("body_sha256"), "state": row["state"], "permanent": (last["status"] in PERMANENT) if last.get("status") else None, "retry_count": row["retries"],
                 "last_error": row.get("error_type"), "last_status": row.get("last_status"), "interval_grows": (row.get("interval_s") or 0) > (given.get("interval_s") or 0), "n_fetch": row["n_fetch"]}
     if "fetch_rows" in given:
-        row, _ = run(sorted(given["fetch_rows"], key=lambda r: r["end"]))
-        return {"frontier_rows": len({r["url"] for r in given["fetch_rows"]}), "last_status": row["last_status"]}
+        steps: dict[str, list[dict]] = {}
+        for step in sorted(given["fetch_rows"], key=lambda r: r["end"]):
+            steps.setdefault(step["url"], []).append(step)
+        ends = {url: run(history)[0] for url, history in steps.items()}
+        return {"frontier_rows": len(ends), "states": {url: row["state"] for url, row in ends.items()}, **{k: v for k, v in next(iter(ends.values())).items() if k == "last_status"}}
     if "inject_twice" in given:
         known: dict[bytes, str] = {}
         duplicates = 0
@@ -68,8 +74,6 @@ def answer(given: dict, folder: Path) -> dict:
             duplicates += counts["duplicates"] + sum(r["url_key"] in known for r in rows)
             known |= {r["url_key"]: r["url"] for r in rows}
         return {"frontier_urls": sorted(known.values()), "duplicates": duplicates}
-    if "cap_per_host" in given:
-        return {"selected": {h: min(n, cap_of(given["cap_per_host"], given["default_cap"])) for h, n in given["due"].items()}}
     if "cap_per_host_and_list" in given:
         per_list = []
         for n in given["due"].values():
@@ -77,9 +81,14 @@ def answer(given: dict, folder: Path) -> dict:
                 per_list.append(min(n, given["cap_per_host_and_list"]))
                 n -= per_list[-1]
         return {"per_list": per_list}
+    if "due" in given:
+        return {"selected": {h: min(n, cap_of(given.get("cap_per_host"), h, given["default_cap"])) for h, n in given["due"].items()}}
     if "deadline_passed" in given:
         rows = [found_row(f"http://site.example/{i}", b"k" * 16, "site.example", "site.example", 0, source="seed", now=0.0) for i in range(given["urls"])]
-        seen = {"outcome": Outcome.DEFERRED, "reason": Reason.ROUND_TIME}
+        readable = given.get("robots_status", 200) < 500 and given.get("robots_status") != 429
+        seen = {"outcome": Outcome.DEFERRED, "reason": Reason.ROUND_TIME if given["deadline_passed"] else Reason.ROBOTS_UNREACHABLE}
+        if readable and not given["deadline_passed"]:
+            seen = seen_of({"status": 200, "digest": "d"}, 0)
         return {"returned_unfetched": sum(next_row(r, seen, 0.0, CFG) == r for r in rows), "job_ends": True}
     if "leased_at" in given:
         row = found_row("http://site.example/", b"k" * 16, "site.example", "site.example", 0, source="seed", now=given["leased_at"])
@@ -87,7 +96,9 @@ def answer(given: dict, folder: Path) -> dict:
     if "seeds" in given:
         now, states, after = time.time(), {}, True
         for url in given["seeds"]:
-            row = next_row(found_row(url, b"k" * 16, "h", "h", 0, source="seed", now=now), seen_of({"error": "nxdomain"}, 0), now, CFG)
+            answer = given.get("dns", {}).get(host_of(canonicalize(url)), "nxdomain")
+            seen = seen_of({"error": answer} if answer in ERRORS else {"status": 200, "digest": "d", **given.get("web", {}).get(url, {})}, 0)
+            row = next_row(found_row(url, b"k" * 16, "h", "h", 0, source="seed", now=now), seen, now, CFG)
             states[url], after = row["state"], after and row["next_fetch"] > now
         return {"states": states, "next_fetch_after_now": after}
     if "due_at" in given:

@@ -1,11 +1,12 @@
 """Seed lines (REQUIREMENTS A1): `URL [TAB key=value]...` as Nutch's injector reads them.
 
 Keys: priority (0..3 or a word), boost (points), depth, kind (page, sitemap or feed). `#` starts a comment line. A line without a scheme that
-begins with a host name is read as http://. A byte order mark and CR LF are taken off.
+begins with a host name (with a dot, maybe a port, no `@`) is read as http://. A byte order mark and CR LF are taken off.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from crawlkit.outcomes import Reason, Refused
@@ -13,6 +14,8 @@ from crawlkit.rules.priority import parse_priority
 from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize
 
 MAX_LINE_CHARS = 65_536
+# a name with a dot or an address, maybe a port: no mail address, no `mailto:`, no credentials, no host behind another scheme
+_HOST_FIRST = re.compile(r"(?=[^:/?#]*\.)[^:/?#@\[\]\s]+(?::[0-9]*)?(?:[/?#]|\Z)")
 
 
 class Seed(NamedTuple):
@@ -27,15 +30,14 @@ class Seed(NamedTuple):
 
 def parse_seed(line: str, priority_class: int = 1, policy: UrlPolicy = DEFAULT_POLICY) -> Seed | None:
     """The seed of a line; None for an empty line or a comment. Raises Refused (bad URL or bad key)."""
-    line = line.removeprefix("\ufeff").strip("\r\n\x00 ")
+    line = line.removeprefix("\ufeff").strip("\r\n\x00\t ")
     if not line or line.startswith("#"):
         return None
     if len(line) > MAX_LINE_CHARS:
         raise Refused(Reason.URL_TOO_LONG, f"line of {len(line)} characters")
     url, *pairs = line.split("\t")
     url = url.strip()
-    head = url.split("/", 1)[0]
-    if "://" not in url and "." in head and ":" not in head.rsplit(":", 1)[0] and not head.startswith("["):
+    if _HOST_FIRST.match(url):
         url = "http://" + url
     boost, depth, kind = 0.0, 0, "page"
     for pair in filter(None, pairs):

@@ -24,7 +24,7 @@ try:
 except ImportError:
     _plain_url = None
 
-__all__ = ["DEFAULT_POLICY", "SESSION_PARAMS", "TRACKING_PARAMS", "Parts", "Resolver", "UrlPolicy", "canonical_many", "canonicalize", "host_of", "origin_of", "split", "url_key"]
+__all__ = ["DEFAULT_POLICY", "SESSION_PARAMS", "TRACKING_PARAMS", "Parts", "Resolver", "UrlPolicy", "canonical_many", "canonicalize", "host_of", "origin_of", "split", "text_of", "url_key"]
 
 MAX_URL_CHARS = 65_536  # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -69,7 +69,7 @@ def canonicalize(url: str | bytes, base: str | None = None, policy: UrlPolicy = 
     failure), URL_SCHEME (neither http nor https), URL_HOST_EMPTY, URL_TOO_LONG (over MAX_URL_CHARS).
     """
     if isinstance(url, bytes):
-        url = _text(url)
+        url = text_of(url)
     if len(url) > MAX_URL_CHARS:
         raise Refused(Reason.URL_TOO_LONG, f"{len(url)} characters: {_shown(url)}")
     # Only the head is looked at: a space before "#" is data, so only the whole text may go to the parser.
@@ -157,7 +157,8 @@ def _shown(url: str) -> str:
     return repr(_CREDENTIALS.sub("//", url)[:200])
 
 
-def _text(raw: bytes) -> str:
+def text_of(raw: bytes) -> str:
+    """Text of bytes that hold a URL: UTF-8; if they are not, each byte above 0x7F is its escape."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
