@@ -2,5 +2,5 @@
 
 from setuptools import Extension, setup
 
-FLAGS = ["-O2", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+FLAGS = ["-O3", "-Wall", "-Wextra", "-Wno-unused-parameter"]
 setup(ext_modules=[Extension(f"crawlkit.rules.{name}", [f"lib/crawlkit/rules/{name}.c"], extra_compile_args=FLAGS, optional=True) for name in ("_scan", "_tree")])

@@ -148,3 +148,10 @@ def test_a_resolver_is_canonicalize(reference, base, policy):
 
     resolver = urls.Resolver(base, policy)
     assert result(lambda: resolver.canonicalize(reference)) == result(lambda: urls.canonicalize(reference.strip("\t\n\x0c\r "), base, policy))
+
+
+@pytest.mark.parametrize("url", ["http://host.example/", "https://host.example:8443/a:b", "http://[2001:db8::1]/x", "http://[::1]:81/:", "http://a/b//c"])
+def test_a_host_is_the_splits(url):
+    assert urls.host_of(url) == _scan.host_of(url) == urls.split(url).host
+    with pytest.raises(ValueError, match="canonical"):
+        _scan.host_of("no address")

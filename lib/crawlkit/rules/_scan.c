@@ -199,11 +199,9 @@ static PyObject *is_utf8(PyObject *self, PyObject *argument) {
     if (PyObject_GetBuffer(argument, &raw, PyBUF_SIMPLE)) return NULL;
     const byte *at = raw.buf, *end = at + raw.len;
     while (at < end) {
-        uint64_t eight;
-        if (end - at >= 8 && (memcpy(&eight, at, 8), !(eight & 0x8080808080808080u))) {
-            at += 8;
-            continue;
-        }
+        uint64_t words[4];
+        while (end - at >= 32 && (memcpy(words, at, 32), !((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u))) at += 32;
+        if (at == end) break;
         byte c = *at, low = 0x80, high = 0xBF;
         int more = c < 0x80 ? 0 : c < 0xC2 ? -1 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : c < 0xF5 ? 3 : -1;
         if (c == 0xE0) low = 0xA0;
@@ -282,6 +280,16 @@ static PyObject *plain_url(PyObject *self, PyObject *const *args, Py_ssize_t n) 
     return out;
 }
 
+PyDoc_STRVAR(host_of_doc, "host_of(canonical)\n\nHost of a canonical URL: from behind its \"//\" to the port or path.");
+
+static PyObject *host_of(PyObject *self, PyObject *url) {
+    if (!PyUnicode_Check(url) || !PyUnicode_IS_COMPACT_ASCII(url)) return PyErr_Format(PyExc_ValueError, "not a canonical URL: %R", url);
+    const char *text = (const char *)PyUnicode_1BYTE_DATA(url), *end = text + PyUnicode_GET_LENGTH(url), *at = memchr(text, '/', (size_t)(end - text)), *start, *bracket;
+    if (!at || end - at < 2 || at[1] != '/') return PyErr_Format(PyExc_ValueError, "not a canonical URL: %R", url);
+    for (start = at += 2, bracket = at < end && *at == '[' ? memchr(at, ']', (size_t)(end - at)) : NULL; at < end && *at != '/' && (*at != ':' || at < bracket);) at++;
+    return PyUnicode_FromStringAndSize(start, at - start);
+}
+
 PyDoc_STRVAR(visits_doc,
 "visits(moves, rows, outputs, text)\n\n"
 "Features that a finite automaton meets in `text`, with how often, in the order met (py3langid's visit_counts). `moves`: uint32,\n"
@@ -319,6 +327,7 @@ static PyMethodDef METHODS[] = {
     {"tag_counts", tag_counts, METH_VARARGS, tag_counts_doc},
     {"is_calm", is_calm, METH_VARARGS, is_calm_doc},
     {"is_utf8", is_utf8, METH_O, is_utf8_doc},
+    {"host_of", host_of, METH_O, host_of_doc},
     {"visits", visits, METH_VARARGS, visits_doc},
     {"plain_url", (PyCFunction)(void (*)(void))plain_url, METH_FASTCALL, plain_url_doc},
     {0},

@@ -146,7 +146,7 @@ def _note(doc: Document, tag: str, raw: dict[str, str], flags: int, text: str) -
         doc.metas.append((raw, flags))
     elif tag == "link":
         doc.links.append((raw, flags))
-    elif _is_image(tag, raw):
+    elif tag == "img" or _is_image(tag, raw):
         doc.images.append(Image(raw.get("src", ""), raw.get("srcset", ""), raw.get("alt", ""), raw.get("width", ""), raw.get("height", "")))
     elif tag == "base":
         if doc.base_href is None and "href" in raw:

@@ -127,23 +127,26 @@ def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> 
     return url if parsed.protocol in ("http:", "https:", "data:", "javascript:") else parsed.href
 
 
-class _Resolver:
+class _Known(dict[str, tuple[str, Reason | None]]):
+    """References of one document -> canonical URL, or as written and why it is refused. Most of a page's links come more than once."""
+
     def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
         self.canonicalize = Resolver(base, policy).canonicalize
         self.encoding = encoding
-        self.known: dict[str, tuple[str, Reason | None]] = {}
 
-    def resolve(self, reference: str) -> tuple[str, Reason | None]:
-        found = self.known.get(reference)
-        if found is not None:
-            return found
+    def __missing__(self, reference: str) -> tuple[str, Reason | None]:
         text = reference if reference.isascii() else document_query(reference, self.encoding)
         try:
             found = self.canonicalize(text), None
         except Refused as e:
             found = reference[:MAX_WRITTEN_CHARS], e.reason
-        self.known[reference] = found
+        self[reference] = found
         return found
+
+
+class _Resolver:
+    def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
+        self.resolve = _Known(base, encoding, policy).__getitem__
 
     def link(self, kind: str, reference: str, anchor: str = "", rel: str = "", hreflang: str = "", where: str = "element") -> Link:
         url, refused = self.resolve(reference)

@@ -20,9 +20,9 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url_policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_PARAMS, UrlPolicy
 
 try:
-    from crawlkit.rules._scan import plain_url as _plain_url
+    from crawlkit.rules import _scan
 except ImportError:
-    _plain_url = None
+    _scan = None
 
 __all__ = ["DEFAULT_POLICY", "SESSION_PARAMS", "TRACKING_PARAMS", "Parts", "Resolver", "UrlPolicy", "canonical_many", "canonicalize", "host_of", "origin_of", "split", "text_of", "url_key"]
 
@@ -111,16 +111,16 @@ class Resolver:
     def __init__(self, base: str, policy: UrlPolicy = DEFAULT_POLICY) -> None:
         self.base = base
         self.policy = policy
-        parts = None if _plain_url is None or policy.route_fragment_hosts or policy.fold_www or policy.fold_index or policy.fold_slash else _base(base)
+        parts = None if _scan is None or policy.route_fragment_hosts or policy.fold_www or policy.fold_index or policy.fold_slash else _base(base)
         self._place = parts and (parts[0], parts[1][: parts[1].rindex("/") + 1])
 
     def canonicalize(self, reference: str) -> str:
         """As the function of that name; raises what it raises."""
         if self._place:
-            if url := _plain_url(reference, *self._place):
+            if url := _scan.plain_url(reference, *self._place):
                 return url
             head, _, query = reference.strip(_SPACES).partition("#")[0].partition("?")
-            if query and head[-1:] > " " and _QUERY_TEXT.fullmatch(query) and (url := _plain_url(head, *self._place)):
+            if query and head[-1:] > " " and _QUERY_TEXT.fullmatch(query) and (url := _scan.plain_url(head, *self._place)):
                 query = _query(query, origin_of(url), self.policy)
                 return f"{url}?{query}" if query else url
         return canonicalize(reference.strip(_SPACES), self.base, self.policy)
@@ -140,6 +140,10 @@ def host_of(canonical: str) -> str:
     """Host of a canonical URL, without the port: the unit of politeness."""
     authority = canonical.split("/", 3)[2]
     return authority if ":" not in authority else split(canonical).host
+
+
+if _scan is not None:
+    host_of = _scan.host_of
 
 
 def origin_of(canonical: str) -> str:
