@@ -221,6 +221,8 @@ def summary(job: Job, rounds: list[str], injected: dict[str, Any], started: floa
     for round_id in rounds:
         for outcome, n in (job.crawl.mark(job.crawl.round(round_id), "commit") or {}).get("outcomes", {}).items():
             total[outcome] = total.get(outcome, 0) + n
+    newest = max(map(job.crawl.round, job.crawl.round_ids()), key=lambda r: r.no, default=None)
+    out["left_out"] = ((job.crawl.mark(newest, "generate") if newest else None) or {}).get("left_out") or {}
     reported = (job.crawl.mark(job.crawl.round(rounds[-1]), "report") if rounds else None) or {}
     out |= {"outcomes": total, "alerts": reported.get("alerts", []), "report": f"{job.crawl.report}/index.html", "warc": job.crawl.warc_place, "tables": job.crawl.tables_root}
     return out
@@ -235,6 +237,8 @@ def summary_text(s: dict[str, Any]) -> str:
     if "seeds" in s:
         lines.append(f"seeds: {s['seeds']['added']} added, {s['seeds']['duplicates']} already known, {s['seeds']['refused']} refused")
         lines += [f"  refused: {e}" for e in s["seeds"]["examples"]]
+    if s["left_out"]:
+        lines.append(f"due, but left out of the last round: {', '.join(f'{n} by {reason}' for reason, n in sorted(s['left_out'].items()))}")
     if s["nothing_due"]:
         lines.append(f"nothing due: {s['known_urls']} URLs known; next: {s['next_url'] or 'none'}" + (f" at {s['next_due']}" if s["next_due"] else ""))
     else:
