@@ -192,6 +192,15 @@ def test_a_down_host_gets_one_probe_even_with_parallel_requests():
     assert pacer.next_time() == math.inf
 
 
+@pytest.mark.parametrize(("own", "reason"), [({"quota_max": 5}, Reason.HOST_DAY_QUOTA), ({"cycle_quota_max": 5}, Reason.HOST_CYCLE_QUOTA)])
+@pytest.mark.parametrize("parallel", [1, 2, 4])
+def test_requests_under_way_count_against_a_quota(parallel, own, reason):
+    state = HostState("a", parallel=parallel, operator_delay_s=0.1, **own)
+    sim = simulate(Config(), {"a": "x"}, {"a": "1"}, {"a": 9}, lambda *_: (3.0, 200), deadline_s=100, states=[state])
+    assert len(sim.log) == 5
+    assert (sim.gave_up["a"][0], len(sim.gave_up["a"][1])) == (reason, 4)
+
+
 def test_thousands_of_hosts_on_one_address_cost_little():
     names = {f"h{i}": f"h{i}" for i in range(3000)}
     began = time.process_time()

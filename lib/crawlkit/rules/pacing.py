@@ -39,6 +39,7 @@ class _Entry:
     address: _Group | None = None
     address_known: bool = False
     open: int = 0
+    open_pages: int = 0
     last_start: float = -math.inf
     urgent: deque[Any] = field(default_factory=deque)
     queue: deque[Any] = field(default_factory=deque)
@@ -186,6 +187,7 @@ class Pacer:
     def _close(self, ticket: Send) -> _Entry:
         entry = self._hosts[ticket.host]
         entry.open -= 1
+        entry.open_pages -= ticket.job.is_page
         for group in ticket.groups:
             group.open -= 1
         return entry
@@ -203,7 +205,7 @@ class Pacer:
             return None
         if entry.barred:
             return GiveUp(entry.host, entry.barred)
-        at, reason = may_send(entry.state, now, self._cfg, jobs[0].is_page)
+        at, reason = may_send(entry.state, now, self._cfg, jobs[0].is_page, entry.open_pages)
         delay_s = effective_delay_s(entry.state, self._cfg.politeness, now).seconds
         if entry.open:  # an operator's parallel requests start a delay apart
             at = max(at, entry.last_start + delay_s)
@@ -224,6 +226,7 @@ class Pacer:
                 self._wake(group)
                 return None
         entry.open += 1
+        entry.open_pages += jobs[0].is_page
         entry.last_start = now
         for group in groups:
             group.open += 1

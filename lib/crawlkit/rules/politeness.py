@@ -176,8 +176,8 @@ def pages_left_sql(cfg: Politeness, now: float, until: float) -> tuple[str, str]
     return left(cfg.host_day_quota, 1, "quota_max", "quota_day", "quota_used"), left(cfg.host_cycle_quota, cfg.cycle_days, "cycle_quota_max", "cycle_day", "cycle_used")
 
 
-def may_send(state: HostState, now: float, cfg: Config, is_page: bool = True) -> Permit:
-    """When the host may be asked next, and what decides. The latest of all that hold counts."""
+def may_send(state: HostState, now: float, cfg: Config, is_page: bool = True, open_pages: int = 0) -> Permit:
+    """When the host may be asked next, and what decides. The latest of all that hold counts. `open_pages`: requests for pages under way, which the quotas do not know yet."""
     if state.barred:
         return Permit(math.inf, Reason.STOP_LIST)
     permit = Permit(-math.inf, None)
@@ -192,8 +192,8 @@ def may_send(state: HostState, now: float, cfg: Config, is_page: bool = True) ->
     for quota, days, begun, used, reason in _quotas(state, cfg.politeness) if is_page else ():
         if quota <= 0:
             holds.append((math.inf, reason))
-        elif used >= quota and begun == first_day(now, days):
-            holds.append(((begun + days) * DAY_S, reason))
+        elif (used if begun == first_day(now, days) else 0) + open_pages >= quota:
+            holds.append(((first_day(now, days) + days) * DAY_S, reason))
     for at, reason in holds:
         if at > max(permit.at, now):
             permit = Permit(at, reason)
