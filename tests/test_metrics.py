@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +15,7 @@ from crawlkit.cli import app
 from crawlkit.config import Config
 from crawlkit.control.commands import give, plain_tables
 from crawlkit.metrics import alerts_now, current_text, newest_metrics, prometheus_text
+from crawlkit.report import _metrics
 from crawlkit.rules.alerts import load_rules
 from tests.control.smallcrawl import NOW, make_crawl, write
 
@@ -39,6 +41,12 @@ def test_the_newest_rounds_metrics(tmp_path):
     assert '\ncrawlkit_fetch_requests{crawl="crawl"} 7.0\n' in text
     assert 'crawlkit_round_info{crawl="crawl",round="r000010"} 1.0' in text
     assert 'crawlkit_alert_firing{crawl="crawl",alert="throttled",severity="page"} 0.0' in text
+
+
+def test_what_generate_left_out_is_a_metric_by_reason():
+    stages = [{"round_id": r, "stage": s, "wall_s": 1.0, "cpu_s": 2.0, "counts": json.dumps({"left_out": {"host_day_quota": n, "host_cycle_quota": 2}})} for r, s, n in (("r1", "generate", 9), ("r2", "generate", 14), ("r2", "fetch", 5))]
+    rows = _metrics({"totals": [], "status": [], "states": [], "refusals": [], "duplicates": []}, stages, SimpleNamespace(id="r2"))
+    assert {r["labels"]: r["value"] for r in rows if r["name"] == "urls_left_out"} == {'{"reason": "host_day_quota"}': 14.0, '{"reason": "host_cycle_quota"}': 2.0}
 
 
 def test_an_outside_reader_reads_the_text():

@@ -118,6 +118,7 @@ def _metrics(data: dict[str, list[dict[str, Any]]], stages: list[dict[str, Any]]
     for name, label in (("status", "status"), ("states", "state"), ("refusals", "reason"), ("duplicates", "method")):
         rows += [(f"crawl_{name}", {label: r["label"]}, r["value"]) for r in data[name]]
     rows += [(f"stage_{k}", {"stage": s["stage"]}, s[k]) for s in stages if s["round_id"] == round_.id for k in ("wall_s", "cpu_s")]
+    rows += [("urls_left_out", {"reason": reason}, n) for s in stages if (s["round_id"], s["stage"]) == (round_.id, "generate") for reason, n in (json.loads(s["counts"]).get("left_out") or {}).items()]
     return [{"round_id": round_.id, "name": n, "labels": json.dumps(labels), "value": float(v or 0)} for n, labels, v in rows]
 
 
