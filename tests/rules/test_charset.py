@@ -52,6 +52,18 @@ def test_all_labels_have_a_decoder():
         (b"\x80\xff", "x-user-defined", "\uf780\uf7ff"),
         (b"\xf0\x9f\x98<p>", "utf-8", "\ufffd<p>"),  # maximal subpart: one U+FFFD
         (b"abc", "replacement", "\ufffd"),
+        # index big5, gb18030, jis0212, where they differ from the codecs of Python (compared with a browser's decoders over all pairs)
+        (b"\xa1\x45\xa1\xe3\x87\x7a\x87\xa1", "big5", "\u2027～㡵\U000258de"),
+        (b"\x88\x62", "big5", "\xca\u0304"),  # Big5 decoder, step 3.3: two code points
+        (b"\xa3\xa0\xa6\xd9\xa8\xbc\xfe\x59", "gbk", "\u3000\ufe10\u1e3f\u9fb4"),
+        (b"\x8f\xa2\xb7", "euc-jp", "～"),
+        # a bad trail: ASCII begins anew, any other byte goes with its lead
+        (b"\x81<p>\x81\x81\xff<p>", "euc-kr", "\ufffd<p>\uac56\ufffd<p>"),
+        (b"\xfe<\x81\xfe\xff!", "big5", "\ufffd<\ufffd\ufffd!"),
+        (b"\x81\x30\x20", "gb18030", "\ufffd0 "),
+        (b"\x84\x31\xa5\x30!", "gb18030", "\ufffd!"),
+        (b"\xa0\xfd\x81\x20\x81\xad!", "shift_jis", "\ufffd\ufffd\ufffd \ufffd!"),
+        (b"\xa9\xa1!\x8e\xff!\x8f\xa1\xa1!\xa1", "euc-jp", "\ufffd!\ufffd!\ufffd!\ufffd"),
     ],
 )
 def test_decoders_follow_the_standards_indexes(raw, name, text):

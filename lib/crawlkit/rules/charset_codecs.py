@@ -1,14 +1,17 @@
 """The WHATWG Encoding Standard's labels, and decoders for its encodings out of Python's codecs.
 
-Where Python's codec differs from the standard's index (C1 bytes of windows-125x, 0x80 in GBK, the NEC and IBM
-rows of EUC-JP and ISO-2022-JP, KOI8-U, x-user-defined), the difference is made good here.
+Where Python's codec differs from the standard's index (C1 bytes of windows-125x, 0x80 and the GB 18030-2022 characters
+of GBK, the NEC and IBM rows of EUC-JP and ISO-2022-JP, symbols and late HKSCS pairs of Big5, KOI8-U, x-user-defined), the
+difference is made good here. A lead byte with a bad trail is one U+FFFD, and a trail that is ASCII is kept.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable
 from functools import lru_cache
+from importlib.resources import files
 from urllib.parse import quote_from_bytes
 
 _LABELS = """
@@ -63,9 +66,14 @@ _SINGLE_BYTE = {
     **{f"iso-8859-{n}": f"iso8859-{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
     **{f"windows-125{n}": f"cp125{n}" for n in range(9)},
 }  # fmt: skip
-_MULTI_BYTE = {"big5": "big5hkscs", "shift_jis": "cp932", "euc-kr": "cp949", "utf-8": "utf-8", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be"}
+_UNICODE = {"utf-8": "utf-8", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be"}
 # bytes whose character in the standard's index is not the one of Python's table
 _PATCHES = {"koi8-u": {0xAE: "\u045e", 0xBE: "\u040e"}, "windows-1255": {0xCA: "\u05ba"}}
+# characters that Python's codec gives, each for one pair only, and those of the standard's index
+_GB18030 = tuple(zip("\ue5e5\ue78d\ue78e\ue78f\ue790\ue791\ue792\ue793\ue794\ue795\ue796\ue7c7\ue81e\ue826\ue82b\ue82c\ue832\ue843\ue854\ue864",
+                         "\u3000\ufe10\ufe12\ufe11\ufe13\ufe14\ufe15\ufe16\ufe17\ufe18\ufe19\u1e3f\u9fb4\u9fb5\u9fb6\u9fb7\u9fb8\u9fb9\u9fba\u9fbb", strict=True))
+_BIG5 = tuple(zip("\u2022\uff64\u203e\u223c\u2641\u2609\u00a5\u00a2\u00a3", "\u2027\ufe51\u00af\uff5e\u2295\u2299\uffe5\uffe0\uffe1", strict=True))
+_SHIFT_JIS = tuple((char, "\ufffd") for char in "\uf8f0\uf8f1\uf8f2\uf8f3")  # of bytes that begin nothing
 
 
 def encoding_of(label: str) -> str | None:
@@ -90,15 +98,27 @@ def decode_as(body: bytes, name: str) -> str:
     """Text of `body` in the encoding `name` (a name of the standard); bad bytes become U+FFFD. Never raises."""
     if name in _SINGLE_BYTE:
         return codecs.charmap_decode(body, "replace", _table(name))[0]
+    if name in _UNICODE:
+        return body.decode(_UNICODE[name], "replace")
     if name in ("gbk", "gb18030"):
-        return body.decode("gb18030", "crawlkit.euro")
+        return _replaced(body.decode("gb18030", "crawlkit.gb18030"), _GB18030)
+    if name == "big5":
+        return _replaced(body.decode("big5hkscs", "crawlkit.big5"), _BIG5)
     if name == "euc-jp":
         return _decode_euc_jp(body)
     if name == "iso-2022-jp":
         return _decode_iso_2022_jp(body)
     if name == "replacement":
         return "\ufffd" if body else ""
-    return body.decode(_MULTI_BYTE[name], "replace")
+    if name == "shift_jis":
+        return _replaced(body.decode("cp932", "crawlkit.pair"), _SHIFT_JIS)
+    return body.decode("cp949", "crawlkit.pair")  # euc-kr
+
+
+def _replaced(text: str, changes: tuple[tuple[str, str], ...]) -> str:
+    for char, standard in changes:
+        text = text.replace(char, standard)
+    return text
 
 
 def document_query(reference: str, name: str) -> str:
@@ -118,17 +138,51 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ENCODERS = {**_SINGLE_BYTE, "big5": "big5hkscs", "shift_jis": "cp932", "euc-kr": "cp949", "euc-jp": "euc_jp", "gbk": "gbk", "gb18030": "gb18030"}
 
 
-def _euro(error: UnicodeError) -> tuple[str, int]:
-    # the standard's gb18030 decoder reads a lone 0x80 as the euro sign
-    assert isinstance(error, UnicodeDecodeError)
-    if error.object[error.start] == 0x80:
-        return "\u20ac", error.start + 1
-    return "\ufffd", error.end
+def _bad_pair(body: bytes, at: int) -> tuple[str, int]:
+    """One U+FFFD for a lead byte and its trail; a trail that is ASCII begins anew (Encoding Standard 10 to 13)."""
+    lead = 0x81 <= body[at] <= 0xFE
+    return "\ufffd", at + 1 + (lead and body[at + 1 : at + 2] >= b"\x80")
 
 
-codecs.register_error("crawlkit.euro", _euro)
+def _bad_gb18030(body: bytes, at: int) -> tuple[str, int]:
+    if body[at] == 0x80:  # the standard's decoder reads a lone one as the euro sign
+        return "\u20ac", at + 1
+    return ("\ufffd", at + 4) if _FOUR.match(body, at) else _bad_pair(body, at)
 
-_EUC_RUN = re.compile(rb"((?:[\xa1-\xfe][\xa1-\xfe])+)|((?:\x8f[\xa1-\xfe][\xa1-\xfe]|\x8e[\xa1-\xdf])+)|([\x80-\xff])")
+
+def _bad_big5(body: bytes, at: int) -> tuple[str, int]:
+    char = _big5_pairs().get(body[at : at + 2])
+    return (char, at + 2) if char else _bad_pair(body, at)
+
+
+@lru_cache(maxsize=1)
+def _big5_pairs() -> dict[bytes, str]:
+    pairs = {}
+    for line in files("crawlkit").joinpath("data", "big5_pairs.txt").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            first = int(line[:4], 16)
+            pairs |= {(first + n).to_bytes(2, "big"): char for n, char in enumerate(line[5:])}
+    return pairs
+
+
+_FOUR = re.compile(rb"[\x81-\xfe][0-9][\x81-\xfe][0-9]")
+
+
+def _register(name: str, rule: Callable[[bytes, int], tuple[str, int]]) -> None:
+    def handler(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeDecodeError)
+        return rule(error.object, error.start)
+
+    codecs.register_error(f"crawlkit.{name}", handler)
+
+
+_register("pair", _bad_pair)
+_register("two", lambda body, at: ("\ufffd", at + 2))  # where both bytes are known to belong together
+_register("three", lambda body, at: ("\ufffd", at + 3))
+_register("gb18030", _bad_gb18030)
+_register("big5", _bad_big5)
+
+_EUC_RUN = re.compile(rb"((?:[\xa1-\xfe][\xa1-\xfe])+)|((?:\x8f[\xa1-\xfe][\xa1-\xfe]|\x8e[\xa1-\xdf])+)|\x8f[\xa1-\xfe][\x80-\xff]?|[\x8e\x8f\xa1-\xfe][\x80-\xff]?|[\x80-\xff]")
 
 
 def _decode_euc_jp(body: bytes) -> str:
@@ -138,9 +192,9 @@ def _decode_euc_jp(body: bytes) -> str:
         out.append(body[last : m.start()].decode("ascii"))
         last = m.end()
         if m.group(1):
-            out.append(_to_sjis(m.group(1)).decode("cp932", "replace"))
+            out.append(_to_sjis(m.group(1)).decode("cp932", "crawlkit.two"))
         elif m.group(2):
-            out.append(m.group(2).decode("euc_jp", "replace"))
+            out.append(m.group(2).decode("euc_jp", "crawlkit.three").replace("~", "\uff5e"))
         else:
             out.append("\ufffd")
     out.append(body[last:].decode("ascii"))
