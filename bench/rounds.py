@@ -48,13 +48,15 @@ def scrapy(web: RealWeb, folder: Path) -> Watched:
 
 
 def idle_rounds(data: str, config: str) -> None:
-    """Prints the wall times of rounds without anything due, and of rounds with one page due, in a warm session."""
+    """Prints the wall times of rounds without anything due, and of rounds with one page due, in a warm session; of these also the CPU time
+    of the stages that each round of a crawl runs (rank and report run once)."""
     from crawlkit.command import run_round
     from crawlkit.config import load_config
     from crawlkit.job import make_job
 
     job = make_job(Path(data), load_config(Path(config), ()), quick=True)
     times: dict[str, list[float]] = {"nothing": [], "one page": []}
+    cpu_s: list[float] = []
     try:
         url = job.read("crawldb").where("state = 'fetched' AND host LIKE 'handbook-%'").select("url").first().url
         for n in range(4):
@@ -67,9 +69,11 @@ def idle_rounds(data: str, config: str) -> None:
                     run_round(job, round_)
                 if n:  # the first warms
                     times[kind].append(time.perf_counter() - began)
+                    if kind == "one page":
+                        cpu_s.append(sum((job.crawl.mark(round_, stage) or {}).get("cpu_s", 0) for stage in ("inject", "generate", "fetch", "commit", "parse", "dedup", "update")))
     finally:
         job.stop()
-    print(json.dumps({kind: statistics.median(walls) for kind, walls in times.items()}))
+    print(json.dumps({kind: statistics.median(walls) for kind, walls in times.items()} | {"cpu": statistics.median(cpu_s)}))
 
 
 def figures(web: RealWeb, here: Watched, there: Watched, idle: dict[str, float], data: Path) -> dict[str, Any]:
@@ -94,6 +98,8 @@ def table(r: dict[str, Any]) -> str:
         ("Python CPU of fetch, parse and dedup, ms a page", f"{here['python_ms_a_page']:.2f}", "under 8"),
         ("round without anything due, warm session, s", f"{r['idle_rounds_s']['nothing']:.2f}", "under 12"),
         ("round of one page, all stages, warm session, s", f"{r['idle_rounds_s']['one page']:.2f}", ""),
+        ("… CPU s of its stages but rank and report: what any round costs", f"{r['idle_rounds_s']['cpu']:.1f}", ""),
+        ("CPU ms a page without that", f"{(here['cpu_s'] - here['rounds'] * r['idle_rounds_s']['cpu']) / here['pages'] * 1000:.1f}", ""),
         ("pages a second: here / Scrapy", f"{here['pages'] / here['wall_s'] / (there['pages'] / there['wall_s']):.2f}", ""),
     ]
     lines = ["# Whole rounds over real pages", "", f"{web['files']:,} pages of documentation packages and articles ({web['distinct_bodies']:,} distinct bodies, {web['mean_page_bytes'] / 1000:.1f} kB in the mean) under {web['hosts']} host names, "
