@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 .PHONY: setup setup-s3 outside crawl test test-slow bench docs zip airflow airflow-setup clean
 setup: $(VENV)/.done
 
-$(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg setup.py pyproject.toml $(wildcard lib/crawlkit/rules/*.c)
+$(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg setup.py pyproject.toml $(wildcard lib/crawlkit/rules/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else "crawlkit needs Python 3.11; set PYTHON=/path/to/python3.11")'
 	@command -v java >/dev/null || { echo "crawlkit needs a Java 17 runtime on PATH" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
