@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from crawlkit import cli_export, cli_look, cli_plan, cli_steer, cli_upkeep  # noqa: F401  (they register their commands)
+from crawlkit import cli_examples  # after the others
 from crawlkit.cli import app
 from crawlkit.config import Config
 
@@ -28,7 +29,7 @@ TOP = typer.main.get_command(app)  # made once: it takes 40 ms
 
 def given() -> list[str]:
     found = {c for page in PAGES for c in commands(page)}
-    return sorted({part.strip() for c in found for part in c.split(" && ")})
+    return sorted({part.strip() for c in found for part in c.split(" && ")} | {e[e.index("crawlkit ") :] for e in cli_examples.EXAMPLES})
 
 
 def test_there_are_many():
@@ -48,6 +49,20 @@ def test_a_command_line_is_one_that_crawlkit_takes(line):
         context, words = command.make_context(words[0], [], resilient_parsing=True, parent=context), words[1:]
     options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
     assert {w.split("=")[0] for w in words if w.startswith("--")} <= options | {"--help", "--version"}, sorted(options)
+
+
+def verbs(command=TOP, path="crawlkit"):
+    """All verbs: (words, command)."""
+    for name, sub in getattr(command, "commands", {}).items():
+        if hasattr(sub, "commands"):
+            yield from verbs(sub, f"{path} {name}")
+        else:
+            yield f"{path} {name}", sub
+
+
+@pytest.mark.parametrize(("words", "command"), list(verbs()), ids=[w for w, _ in verbs()])
+def test_the_help_of_each_verb_has_an_example(words, command):
+    assert re.search(rf"{words}(?: |$)", f"{command.help or ''}\n{command.epilog or ''}", re.MULTILINE), words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -97,6 +97,9 @@ def test_two_rounds_side_by_side(known_crawl):
         planned = job.read("fetchlist").where(f"round_id = '{round_id}'").count()
         assert by["totals", "planned"][column] == planned == sum(r[column] for r in rows if r["group"] == "outcomes")
         assert sum(r[column] for r in rows if r["group"] == "links") == job.read("links").where(f"round_id = '{round_id}'").count()
+        free = job.read("links").where(f"round_id = '{round_id}' AND refused IS NULL").count()
+        assert free and by["links", "links that may be crawled"][column] == free
+    assert not [name for _, name in by if name.endswith(": ")]
     assert all(r["change"] == r["after"] - r["before"] for r in rows)
     page = render("a<b", first, last, [*rows, {"group": "status", "name": "<script>", "before": 0.0, "after": 1.0, "change": 1.0}])
     assert "<script>" not in page and "a&lt;b" in page

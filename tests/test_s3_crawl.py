@@ -9,6 +9,7 @@ import random
 import signal
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import boto3
@@ -213,6 +214,51 @@ def test_every_command_takes_a_crawl_in_s3(spark, endpoint, on_a_folder, tmp_pat
         assert refused.code == 2 and "give --out PATH" in refused.err
         page = boto3.client("s3").get_object(Bucket=w.data.split("/")[2], Key=f"{tmp_path.name}/report/index.html")
         assert page["ContentType"].startswith("text/html") and b"Crawl report" in page["Body"].read()
+
+
+def test_upkeep_takes_a_crawl_in_s3(spark, endpoint, tmp_path):
+    """Purge, rebuild, import, retention, rebucket, the looks without a JVM, and the crawl made again from its WARC files under another prefix."""
+    with S3World(spark, tmp_path, endpoint) as w:
+        job = w.job(spark)
+        go(job)
+
+        def told(*args: object, code: int = 0, data: str = w.data, **sets: object) -> dict:
+            done = run(*args, "--data", data, "--config", w.config, *(word for k, v in sets.items() for word in ("--set", f"{k.replace('__', '.')}={v}")), "--json")
+            assert done.code == code, done.err
+            return done.said
+
+        def known() -> dict:
+            return {r["url"]: r for r in job.tables.rows("crawldb", "url state depth last_status n_fetch body_sha256 text_sha256".split())}
+
+        states = Counter(r["state"] for r in known().values())
+        assert {r["state"]: r["n"] for r in told("sql", "SELECT state, count(*) AS n FROM frontier GROUP BY 1", "--engine", "duckdb")["rows"]} == states == told("status")["states"]
+        assert {r["host"] for r in told("hosts")["rows"]} == {r["host"] for r in job.tables.rows("hostdb", ["host"])}
+        assert {r["outcome"] for r in told("errors")["rows"]} >= {"failed", "http_error"}
+        assert {r["group"] for r in told("diff", ROUND_ID, ROUND_ID)["rows"]} >= {"totals", "outcomes", "links"}
+        assert told("params")["rows"] == [] and told("alerts", code=1)["alerts"]
+        assert run("metrics", "--data", w.data, "--config", w.config).out.startswith("# ")
+        url = next(u for u, r in known().items() if r["state"] == "fetched")
+        host = url.split("/")[2]
+        assert told("fetch-one", url)["status"] == 200
+        assert told("export", "cdxj", "--zipnum", 100, "--out", tmp_path / "zip")["blocks"] > 1
+        for export in ("wat", "pages", "hostgraph"):
+            told("export", export, "--out", tmp_path / export)
+        was = known()
+        told("rebuild")
+        assert known() == was
+        again = told("rebuild", "--from-warc", data=f"{w.data}-again", storage__warc=f"{w.data}/warc")
+        assert again["states"]["fetched"] == states["fetched"] and again["lost"] == 0
+        dry = told("purge", host, "--dry-run")
+        assert dry["captures"] > 0 and job.tables.rows("captures", ["url"], {"host": [host]})
+        told("purge", host, "--reason", "asked to")
+        assert not job.tables.rows("captures", ["url"], {"host": [host]}) and told("reconcile")["ok"]
+        (tmp_path / "urls.txt").write_text(f"http://new.example/\n{url}\n")
+        assert told("import", "urls", tmp_path / "urls.txt")["added"] == 1
+        assert told("round", "--now", f"{EPOCH + 1:.0f}")["rounds"]
+        assert told("maintain", "--now", f"{time.time() + 91 * 86_400:.0f}", maintain__raw_share=0.0)["expired"]["removed"]["records"] >= 0
+        assert told("reconcile")["ok"]
+        assert told("rebucket", 16)["buckets"] == 16
+        assert sum(told("status", frontier__buckets=16)["states"].values()) == len(known())
 
 
 def test_what_is_missing_is_named(spark, endpoint, tmp_path):

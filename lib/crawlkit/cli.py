@@ -237,7 +237,8 @@ def maintain(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = 
 
 def main() -> None:
     """Entry point of the `crawlkit` command."""
-    from crawlkit import cli_export, cli_look, cli_plan, cli_steer, cli_upkeep  # noqa: F401  (they register their commands)
+    from crawlkit import cli_export, cli_look, cli_plan, cli_steer, cli_upkeep  # noqa: F401, I001  (they register their commands)
+    from crawlkit import cli_examples  # noqa: F401, I001  (last: it adds to those)
 
     app()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,8 @@ def _out(data: str, out: Path | None, name: str) -> Path:
     """Where an export goes. Raises ConfigError."""
     if out is None and "://" in data:
         raise ConfigError(f"--data {data}: exports are written to local files: give --out PATH")
+    if out is not None and re.match(r"[a-z0-9]+:/", str(out)):  # as Path writes s3://
+        raise ConfigError(f"--out {out}: exports are written to local files (`cc-index` alone goes to S3): give a path, and copy what is there")
     return out or Path(data, "export", name)
 
 

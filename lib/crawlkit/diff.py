@@ -20,11 +20,11 @@ FIGURES = {
     "totals": """SELECT unnest(['planned', 'requests', 'hosts asked', 'body bytes', 'stored bytes', 'revisits', 'mean answer ms']) AS name, unnest([
  count_if(is_outcome), count_if(started IS NOT NULL), count(DISTINCT CASE WHEN started IS NOT NULL THEN host END), coalesce(sum(body_bytes), 0), coalesce(sum(warc_record_length), 0),
  count_if(record_type = 'revisit'), coalesce(round(avg(CASE WHEN status IS NOT NULL THEN unix_millis(ended) - unix_millis(started) END)), 0)]) AS value FROM captures WHERE round_id = {round}""",
-    "outcomes": "SELECT concat(kind, ' ', outcome, coalesce(concat(': ', reason), '')) AS name, count(*) AS value FROM captures WHERE is_outcome AND round_id = {round} GROUP BY 1",
+    "outcomes": "SELECT kind || ' ' || outcome || coalesce(': ' || reason, '') AS name, count(*) AS value FROM captures WHERE is_outcome AND round_id = {round} GROUP BY 1",
     "status": "SELECT cast(status AS string) AS name, count(*) AS value FROM captures WHERE status IS NOT NULL AND round_id = {round} GROUP BY 1",
-    "pages": "SELECT concat(kind, ' pages') AS name, count(*) AS value FROM pages WHERE round_id = {round} GROUP BY 1 UNION ALL SELECT 'texts not known before', count(DISTINCT text_sha256) FROM sim_bands WHERE round_id = {round} HAVING count(*) > 0",
-    "links": "SELECT coalesce(concat('links refused: ', refused), 'links that may be crawled') AS name, count(*) AS value FROM links WHERE round_id = {round} GROUP BY 1",
-    "rejects": "SELECT concat(stage, ': ', reason) AS name, count(*) AS value FROM rejects WHERE round_id = {round} GROUP BY 1",
+    "pages": "SELECT kind || ' pages' AS name, count(*) AS value FROM pages WHERE round_id = {round} GROUP BY 1 UNION ALL SELECT 'texts not known before', count(DISTINCT text_sha256) FROM sim_bands WHERE round_id = {round} HAVING count(*) > 0",
+    "links": "SELECT coalesce('links refused: ' || refused, 'links that may be crawled') AS name, count(*) AS value FROM links WHERE round_id = {round} GROUP BY 1",
+    "rejects": "SELECT stage || ': ' || reason AS name, count(*) AS value FROM rejects WHERE round_id = {round} GROUP BY 1",
 }
 
 

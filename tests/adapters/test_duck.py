@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from crawlkit.adapters.delta import TableError, Tables
-from crawlkit.adapters.duck import aggregate, frontier_counts
+from crawlkit.adapters.duck import QueryError, aggregate, ask, frontier_counts
+from crawlkit.tables import TABLES
+from crawlkit.views import VIEWS
 from tests.s3_server import moto, new_bucket, settings
 
 NOW = 1_790_000_000.25
@@ -42,6 +44,15 @@ def test_some_partitions(tables):
         tables.replace("rejects", [{"round_id": round_id, "stage": "parse", "item": str(i), "reason": "x"} for i in range(n)], {"round_id": [round_id], "stage": ["parse"]})
     for part, n in ((None, 8), ({"round_id": ["r2"]}, 5), ({"round_id": ["r1", "r2"]}, 8), ({"round_id": ["r3"]}, 0), ({"round_id": []}, 0)):
         assert aggregate(tables, "rejects", "SELECT count(*), count(*) FILTER (WHERE reason = ?) FROM t", ["x"], part) == [(n, n)], part
+
+
+def test_a_query_finds_the_tables_and_views_that_it_names(tables):
+    tables.replace("crawldb", [known(0, 0, "queued", NOW), known(0, 1, "dead", NOW)])
+    assert ask(tables, VIEWS, "SELECT url FROM overdue", 9) == [{"url": "http://0.example/0"}]  # by frontier, by crawldb
+    assert ask(tables, VIEWS, 'WITH x AS (SELECT * FROM "crawldb") SELECT count(*) AS n FROM x, Captures', 9) == [{"n": 0}]
+    assert {r["name"] for r in ask(tables, VIEWS, "SHOW TABLES", 99)} == {*TABLES, *VIEWS, "frontier"}
+    with pytest.raises(QueryError, match="nowhere"):
+        ask(tables, VIEWS, "SELECT 1 FROM nowhere", 9)
 
 
 def test_a_damaged_file_is_named(tmp_path):

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import zipfile
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -97,6 +98,13 @@ def test_wacz(source, data, tmp_path):
 def test_wacz_is_valid_to_its_own_checker(source, tmp_path):
     export_wacz(source, tmp_path / "site.wacz")
     assert "Invalid" not in run_tool("wacz", "validate", "-f", tmp_path / "site.wacz")
+
+
+@pytest.mark.parametrize("export", [("cdxj",), ("export", "wet"), ("export", "urls")])
+def test_an_export_to_s3_is_refused(data, export):
+    done = CliRunner().invoke(cli.app, [*export, "--data", str(data), "--out", "s3://bucket/x"])
+    assert done.exit_code == 2 and "exports are written to local files" in done.output
+    assert not Path("s3:").exists()
 
 
 def test_urls(source, tmp_path):

@@ -34,11 +34,14 @@ def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> lis
         db.execute("SET TimeZone = 'UTC'")
         for macro in MACROS:
             db.execute(f"CREATE MACRO {macro}")
+        views = {"frontier": "SELECT * FROM crawldb", **views}
+        used = _used(query, views) or _used(" ".join([*TABLES, *views]), views)  # of a query that names none (SHOW TABLES): all
         for name in TABLES:
-            db.register(name, tables.dataset(name))
-        db.execute("CREATE VIEW frontier AS SELECT * FROM crawldb")
-        for name, sql in views.items():
-            db.execute(f"CREATE VIEW {name} AS {sql}")
+            if name in used:  # to open one in S3 costs several calls
+                db.register(name, tables.dataset(name))
+        for name, sql in used.items():
+            if sql:
+                db.execute(f"CREATE VIEW {name} AS {sql}")
         db.execute("SET enable_external_access = false")  # a query reads the crawl's tables and no other file
         try:
             rows: list[dict[str, Any]] = []
@@ -52,6 +55,17 @@ def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> lis
             return [{name: v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v for name, v in r.items()} for r in rows]  # UTC, as Spark gives them
         except duckdb.Error as e:
             raise QueryError(str(e).splitlines()[0]) from None
+
+
+def _used(query: str, views: Mapping[str, str]) -> dict[str, str]:
+    """The tables ("") and views (SELECT) that a query names or may name, each after those that it names itself."""
+    found: dict[str, str] = {}
+    for name in re.findall(r"\w+", query.lower()):
+        if name in views and name not in found:
+            found |= {n: s for n, s in _used(views[name], views).items() if n not in found} | {name: views[name]}
+        elif name in TABLES:
+            found.setdefault(name, "")
+    return found
 
 
 def aggregate(tables: Tables, name: str, query: str, values: Sequence[Any] = (), part: Part | None = None) -> list[tuple[Any, ...]]:
