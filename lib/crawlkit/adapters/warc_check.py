@@ -12,6 +12,8 @@ from crawlkit.outcomes import Refused
 from crawlkit.rules.http1 import ResponseReader
 from crawlkit.rules.http1_head import HEAD_END, MAX_HEAD_BYTES
 
+MANDATORY = ("warc-type", "warc-record-id", "warc-date")  # WARC 1.1 5.1 to 5.5; without Content-Length nothing can be read
+
 
 def check(file: BinaryIO | Path) -> dict[str, Any]:
     """Reads a whole file: ok, records, urls, html_records, digest_errors, error (or None), error_offset, records_before_error.
@@ -28,7 +30,7 @@ def check(file: BinaryIO | Path) -> dict[str, Any]:
         while (headers := source.next_head()) is not None:
             audit = _Audit(headers)
             source.read_block(content_length(headers, source.offset), audit.feed)
-            fault = source.end_record()
+            fault = source.end_record() or next((f"at {source.offset}: no {name}" for name in MANDATORY if not headers.get(name)), None)
             if fault and not verdict["error"]:
                 verdict |= {"error": fault, "error_offset": source.offset, "records_before_error": verdict["records"]}
             verdict["records"] += 1
