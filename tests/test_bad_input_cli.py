@@ -86,6 +86,12 @@ def test_arguments(tmp_path, args, words):
     refused(run(*args, "--data", tmp_path / "d", stdin=SEED), *words)
 
 
+def test_an_agent_that_no_group_can_name(tmp_path):
+    path = tmp_path / "robots.txt"
+    path.write_text("User-agent: mybot\nDisallow: /\n")
+    refused(run("robots", path, "http://site.example/", "--agent", "Mozilla/5.0 (compatible; mybot/1.0)"), "--agent", "product token")
+
+
 def test_the_folder_is_a_file(tmp_path):
     path = tmp_path / "d"
     path.write_text("x")

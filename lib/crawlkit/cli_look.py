@@ -172,10 +172,12 @@ def scope_test(url: str, depth: Annotated[int, typer.Option(help="Depth of the U
 def robots(file: Annotated[Path, typer.Argument(help="A robots.txt file.")], url: Annotated[str, typer.Argument(help="The URL to be judged.")],
            agent: Annotated[Optional[str], typer.Option(help="Product token (default: agent.name).")] = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
     """Whether a robots.txt allows a URL, and which line decides. Exit 1 if not."""
-    from crawlkit.rules.robots import parse
+    from crawlkit.rules.robots import is_product_token, parse
 
     def run() -> None:
         cfg = load_config(config, tuple(set_ or ()))
+        if agent and (" " in agent or not is_product_token(agent.partition("/")[0])):
+            raise ConfigError(f"--agent {agent!r:.80}: give the product token alone (letters, _ and -), for example mybot")
         found = parse(file.read_bytes(), cfg.robots.max_bytes)
         m = found.match(agent or cfg.agent.name, url)
         row = {"url": url, "allowed": m.allowed, "line_no": m.line_no, "line": m.line, "group": m.group, "crawl_delay_s": found.crawl_delay_s(agent or cfg.agent.name), "sitemaps": list(found.sitemaps)}

@@ -51,6 +51,13 @@ def test_google_tokens():
         assert is_product_token(row["token"]) == row["valid"], row
 
 
+def test_a_version_of_ours_plays_no_part():
+    robots = parse(b"User-agent: *\nDisallow: /\n\nUser-agent: MyBot/2\nCrawl-delay: 3\nAllow: /\n")
+    for agent in ("mybot", "MyBot/1.0", "mybot/"):
+        assert robots.match(agent, "http://a.example/x").allowed and robots.crawl_delay_s(agent) == 3
+    assert not robots.match("mybots/1.0", "http://a.example/x").allowed
+
+
 def test_google_lines():
     for row in shared_rows("suites/robots_google/lines.jsonl"):
         robots = parse(base64.b64decode(row["robots_b64"]) if "robots_b64" in row else row["robots_txt"].encode())

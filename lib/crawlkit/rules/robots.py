@@ -90,7 +90,7 @@ class Robots:
     _matchers: dict[str, Matcher] = field(default_factory=dict)
 
     def match(self, agent: str, url: str) -> Match:
-        """Whether the product token `agent` may fetch `url` (canonical), by RFC 9309 2.2.2.
+        """Whether the product token `agent` may fetch `url` (canonical), by RFC 9309 2.2.2. A version after the token plays no part.
 
         The rule with the most octets decides; Allow wins a tie; no rule, or /robots.txt itself: allowed.
         """
@@ -129,7 +129,7 @@ class Robots:
         return tuple(out)
 
     def _token(self, agent: str) -> str | None:
-        low = agent.lower()
+        low = agent.partition("/")[0].strip(_WS).lower()
         if low in self._tokens:
             return low
         return "*" if "*" in self._tokens else None
@@ -197,7 +197,7 @@ def parse_crawl_delay(text: str) -> float | None:
 
 
 def is_product_token(text: str) -> bool:
-    """Whether a text is a product token: letters, `_` and `-` (RFC 9309 2.2.1)."""
+    """Whether a text is a product token: letters, `_` and `-` (RFC 9309 2.2.1). No group names an agent of another form."""
     return _TOKEN.fullmatch(text) is not None
 
 
