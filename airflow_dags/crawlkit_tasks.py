@@ -103,7 +103,7 @@ class Stage(SparkSubmitOperator):
     template_fields_renderers = {"extra_args": "json"}
 
     def __init__(self, *, stage: str, round_id: str | None = None, extra_args: list[str] | None = None, **kwargs: Any) -> None:
-        places = {f"spark.{side}.extraClassPath": f"{JARS}/*" for side in ("driver", "executor")}
+        places = {f"spark.{side}.extraClassPath": f"{JARS}/*{os.pathsep}{JARS}/s3/*" for side in ("driver", "executor")}
         kwargs["outlets"] = [table(name) for name in WRITES.get(stage, ())]  # a mapped task is given an empty one
         super().__init__(application=str(HOME / "jobs" / f"{stage}.py"), name=f"crawlkit {stage}", py_files=str(HOME / "dist" / "crawlkit.zip"), conf=places, driver_memory=os.environ.get("CRAWLKIT_DRIVER_MEMORY", "2g"),
                          properties_file=os.environ.get("CRAWLKIT_SPARK_PROPERTIES") or None, **kwargs)

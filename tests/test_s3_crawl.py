@@ -251,7 +251,8 @@ def test_upkeep_takes_a_crawl_in_s3(spark, endpoint, tmp_path):
         dry = told("purge", host, "--dry-run")
         assert dry["captures"] > 0 and job.tables.rows("captures", ["url"], {"host": [host]})
         told("purge", host, "--reason", "asked to")
-        assert not job.tables.rows("captures", ["url"], {"host": [host]}) and told("reconcile")["ok"]
+        assert {(r["outcome"], r["warc_filename"]) for r in job.tables.rows("captures", ["outcome", "warc_filename"], {"host": [host]})} == {("refused", None)}
+        assert not job.tables.rows("pages", ["url"], {"host": [host]}) and told("reconcile")["ok"]
         (tmp_path / "urls.txt").write_text(f"http://new.example/\n{url}\n")
         assert told("import", "urls", tmp_path / "urls.txt")["added"] == 1
         assert told("round", "--now", f"{EPOCH + 1:.0f}")["rounds"]

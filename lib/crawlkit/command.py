@@ -246,5 +246,5 @@ def summary_text(s: dict[str, Any]) -> str:
         width = max((len(k) for k in s["outcomes"]), default=0)
         lines += [f"  {k:<{width}}  {v:>8}" for k, v in sorted(s["outcomes"].items(), key=lambda p: -p[1])]
         lines += [f"alert: {a['name']} ({a['severity']}): {a['summary']}; {a['metric']} is {a['value']:g}, threshold {a['threshold']:g}" for a in s["alerts"]]
-        lines.append(f"known URLs: {s['known_urls']} ({', '.join(f'{k} {v}' for k, v in sorted(s['states'].items()))}); due now: {s['due_now']}; next due: {s['next_due'] or 'none'}")
+        lines.append(f"known URLs: {s['known_urls']} ({', '.join(f'{k} {v}' for k, v in sorted(s['states'].items()))}); due now: {s['due_now']}" + ("" if s["due_now"] else f"; next due: {s['next_due'] or 'none'}"))
     return "\n".join([*lines, f"report: {s['report']}", f"WARC:   {s['warc']}", f"tables: {s['tables']}"])

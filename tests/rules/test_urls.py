@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 import time
 
 import pytest
@@ -192,3 +194,9 @@ def test_long_input_is_linear(url):
     canonical(url)
     canonical(url[17:], "http://site.example/")
     assert time.perf_counter() - started < 0.5
+
+
+def test_a_part_in_c_of_an_earlier_version_is_not_used():
+    stale = "import sys, types, crawlkit.rules as r; r._scan = sys.modules['crawlkit.rules._scan'] = types.ModuleType('_scan'); from crawlkit.rules.urls import host_of; print(host_of('http://a.example/x'))"
+    done = subprocess.run([sys.executable, "-c", stale], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "a.example\n", done.stderr

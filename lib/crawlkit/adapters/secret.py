@@ -15,7 +15,7 @@ def secret(setting: str) -> str:
     source, _, name = setting.partition(":")
     if source == "env":
         if name not in os.environ:
-            raise ConfigError(f"the environment has no {name}")
+            raise ConfigError(f"the environment has no {name}: export it")
         return os.environ[name].strip()
     if source == "file":
         try:

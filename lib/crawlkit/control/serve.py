@@ -16,9 +16,9 @@ MIN_TOKEN_CHARS = 16
 
 def token_of(cfg: Config) -> str:
     """The API's token. Raises ConfigError: none is set, or it is too short to be one."""
-    token = secret(cfg.control.token)
+    token, place = secret(cfg.control.token), cfg.control.token if cfg.control.token.startswith(("env:", "file:")) else "control.token"
     if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token:
-        raise ConfigError(f"the token of {cfg.control.token.partition(':')[0]} (control.token) must have at least {MIN_TOKEN_CHARS} printable ASCII characters without spaces")
+        raise ConfigError(f"the token of {place} must have at least {MIN_TOKEN_CHARS} printable ASCII characters without spaces, for example $(head -c 24 /dev/urandom | base64 | tr -d '=+/')")
     return token
 
 
