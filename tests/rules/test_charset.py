@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.rules.charset import decode, detect_encoding, header_charset, prescan
-from crawlkit.rules.charset_codecs import LABELS, decode_as, document_query, encoding_of
+from crawlkit.rules.charset_codecs import LABELS, decode_as, encoding_of
+from crawlkit.rules.query_encoding import document_query
 from tests.shared_data import shared
 
 
@@ -105,6 +106,25 @@ def test_queries_are_escaped_in_the_documents_encoding():
     # WHATWG URL 4.4: percent-encode after encoding; a character that the encoding lacks is a numeric reference
     assert document_query("/ü?q=ü&r=ж#ü", "windows-1252") == "/ü?q=%FC&r=%26%231078%3B#ü"
     assert document_query("/x?q=ü", "utf-8") == "/x?q=ü"
+
+
+@pytest.mark.parametrize(
+    "name, query, escaped",
+    [
+        # as a browser sends them (every character of the BMP was compared); Encoding Standard 9.1, 10.2, 12 to 14
+        ("gbk", "€中\u01f9", "%80%D6%D0%A8%BF"),
+        ("gb18030", "€中\ufe10😀", "%A2%E3%D6%D0%A6%D9%949%FC6"),
+        ("big5", "中¢￠～", "%A4%A4%26%23162%3B%A2F%A1%E3"),
+        ("shift_jis", "ソ−￢∵ｱ¥纊①", "%83\\%81|%81%CA%81%E6%B1\\%FA\\%87@"),
+        ("euc-jp", "日−ｱ¥丂", "%C6%FC%A1%DD%8E%B1\\%26%2319970%3B"),
+        ("iso-2022-jp", "日本é", "%1B%24BF%7CK%5C%1B%28B%26%23233%3B"),
+        ("koi8-u", "Ўў", "%BE%AE"),
+        ("windows-1252", "\x81", "%81"),
+        ("euc-kr", "한똠é", "%C7%D1%8Cc%26%23233%3B"),
+    ],
+)
+def test_queries_in_the_encoding_of_the_document(name, query, escaped):
+    assert document_query(f"/?{query}", name) == f"/?{escaped}"
 
 
 @given(st.binary(max_size=300), st.one_of(st.none(), st.text(max_size=40)))

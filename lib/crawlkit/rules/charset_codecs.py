@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.resources import files
-from urllib.parse import quote_from_bytes
 
 _LABELS = """
 utf-8: unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf8 x-unicode20utf8
@@ -60,7 +59,7 @@ LABELS: dict[str, str] = {
     label: name for line in _LABELS.strip().splitlines() for name, _, rest in [line.partition(":")] for label in (name, *rest.split())
 }
 
-_SINGLE_BYTE = {
+SINGLE_BYTE = {
     "ibm866": "cp866", "koi8-r": "koi8-r", "koi8-u": "koi8-u", "macintosh": "mac_roman", "x-mac-cyrillic": "mac_cyrillic",
     "iso-8859-8-i": "iso8859-8", "windows-874": "cp874", "x-user-defined": "ascii",
     **{f"iso-8859-{n}": f"iso8859-{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
@@ -83,7 +82,7 @@ def encoding_of(label: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _table(name: str) -> str:
-    chars = list(bytes(range(256)).decode(_SINGLE_BYTE[name], "replace"))
+    chars = list(bytes(range(256)).decode(SINGLE_BYTE[name], "replace"))
     for b in range(0x80, 0x100):
         if name == "x-user-defined":
             chars[b] = chr(0xF780 + b - 0x80)
@@ -96,7 +95,7 @@ def _table(name: str) -> str:
 
 def decode_as(body: bytes, name: str) -> str:
     """Text of `body` in the encoding `name` (a name of the standard); bad bytes become U+FFFD. Never raises."""
-    if name in _SINGLE_BYTE:
+    if name in SINGLE_BYTE:
         return codecs.charmap_decode(body, "replace", _table(name))[0]
     if name in _UNICODE:
         return body.decode(_UNICODE[name], "replace")
@@ -119,23 +118,6 @@ def _replaced(text: str, changes: tuple[tuple[str, str], ...]) -> str:
     for char, standard in changes:
         text = text.replace(char, standard)
     return text
-
-
-def document_query(reference: str, name: str) -> str:
-    """A reference whose query is escaped in the document's encoding, as browsers send it (WHATWG URL 1.3, 4.4).
-
-    Characters that the encoding lacks become escaped numeric references. Path and ASCII are left alone.
-    """
-    head, mark, query = reference.partition("?")
-    if not mark or query.isascii() or name not in _ENCODERS or "#" in head:
-        return reference
-    query, hash_, fragment = query.partition("#")
-    codec = _ENCODERS[name]
-    return head + mark + _BEYOND_ASCII.sub(lambda m: quote_from_bytes(m[0].encode(codec, "xmlcharrefreplace"), ""), query) + hash_ + fragment
-
-
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_ENCODERS = {**_SINGLE_BYTE, "big5": "big5hkscs", "shift_jis": "cp932", "euc-kr": "cp949", "euc-jp": "euc_jp", "gbk": "gbk", "gb18030": "gb18030"}
 
 
 def _bad_pair(body: bytes, at: int) -> tuple[str, int]:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from ada_url import URL
 
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.charset_codecs import document_query
 from crawlkit.rules.domains import registered_domain
 from crawlkit.rules.html import HEAD, MAX_ANCHORS, NOSCRIPT, Document
+from crawlkit.rules.query_encoding import document_query
 from crawlkit.rules.refresh import parse_refresh
 from crawlkit.rules.urls import DEFAULT_POLICY, Resolver, UrlPolicy, canonicalize, host_of
 
