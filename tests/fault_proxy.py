@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import random
 import socket
 import struct
@@ -127,19 +128,24 @@ class FaultProxy:
 
 
 @contextlib.contextmanager
-def apart(endpoint: str) -> Iterator[str]:
-    """The address of a proxy without faults in a process of its own: delta-rs keeps a process's other threads waiting in some calls."""
+def apart(endpoint: str, share: float = 0.0, seed: int = 0, told: Counter[str] | None = None) -> Iterator[str]:
+    """The address of a proxy in a process of its own: delta-rs keeps a process's other threads waiting in some calls. `told` gets its counts at the end."""
     root = Path(__file__).resolve().parents[1]
-    process = subprocess.Popen([sys.executable, "-m", "tests.fault_proxy", endpoint], stdout=subprocess.PIPE, text=True, cwd=root)
+    process = subprocess.Popen([sys.executable, "-m", "tests.fault_proxy", endpoint, str(share), str(seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root)
     try:
         yield process.stdout.readline().strip()
+        counts, _ = process.communicate("")
+        if told is not None:
+            told.update(json.loads(counts))
     finally:
         process.kill()
         process.wait()
+        process.stdin.close()
         process.stdout.close()
 
 
 if __name__ == "__main__":
-    with FaultProxy(sys.argv[1], share=0.0) as own:
+    with FaultProxy(sys.argv[1], share=float(sys.argv[2]), seed=int(sys.argv[3])) as own:
         print(own.url, flush=True)
-        threading.Event().wait()
+        sys.stdin.read()  # until its end
+        print(json.dumps(own.counts), flush=True)

@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import tempfile
 import time
 from collections import Counter
@@ -28,7 +29,7 @@ from tests.fault_proxy import apart
 from tests.fakeweb import EPOCH, load_log
 from tests.known_crawl import known
 from tests.s3_server import moto, new_bucket, versitygw
-from tests.test_kills import ROUND_ID, WEB, World, ended, most_asked, versions, wait_for
+from tests.test_kills import ROUND_ID, WEB, WHO, World, ended, most_asked, versions, wait_for
 from tests.test_submit import package, submit  # noqa: F401  (a fixture)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.skipif(not s3_jar_folder().is_dir(), reason="the JARs for tables in S3 are not here: `make setup-s3`")]
@@ -116,6 +117,47 @@ def test_drivers_killed_at_random_moments(spark, endpoint, on_a_folder, tmp_path
         print("killed in", *killed)
         assert (done := w.again()).code == 0, done.err
         w.is_sound(spark, on_a_folder)
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("CRAWLKIT_KILL_RUNS", 2))))
+@pytest.mark.parametrize("victim", ["driver", "executor"])
+def test_killed_in_fetch_and_commit_while_the_store_fails(spark, endpoint, on_a_folder, tmp_path, victim, seed):
+    """Two kills -9, one in fetch and one in commit, of a crawl whose store fails 5% of its calls; then it is let through, the store as bad as before."""
+    rng, killed, faults, runs = random.Random(f"{victim}{seed}"), [], Counter(), 0
+    with apart(endpoint, 0.05, seed, faults) as failing, S3World(spark, tmp_path, endpoint, **({"spark.master": "local-cluster[2,1,1024]"} if victim == "executor" else {})) as w:
+        good, bad = w.config, w.config.with_name("failing.yaml")
+        bad.write_text(good.read_text().replace(endpoint, failing))
+
+        def start() -> subprocess.Popen[str]:
+            w.config = bad
+            process, w.config = w.start(), good
+            return process
+
+        process = None
+        for stage in ("fetch", "commit"):
+            if process is None or process.poll() is not None:
+                process, runs = start(), runs + 1
+            asked = len(w.log(0)) + rng.randrange(1, 100)
+            wait_for(lambda: w.stage() not in ("generate", "fetch") if stage == "commit" else len(w.log(0)) >= asked or w.stage() not in ("generate", "fetch"), process)
+            time.sleep(rng.uniform(0, 2) if stage == "commit" else 0)
+            victims = WHO[victim](process.pid)
+            if victims and process.poll() is None:
+                killed.append(w.stage())
+                os.kill(rng.choice(victims), signal.SIGKILL)
+            if victim == "driver":
+                assert process.wait(300) in (0, 1, -signal.SIGKILL)
+        done = ended(process)
+        assert done.code in (0, 1, -signal.SIGKILL) and "Traceback" not in done.err, done.err
+        while done.code != 0:  # the store may fail more often than a call is tried again: then it is said, and the same command goes on
+            runs += 1
+            assert runs < 10, done.err
+            assert done.code != 1 or done.err.splitlines()[-1].startswith("crawlkit: "), done.err
+            done = ended(start())
+        w.is_sound(spark, on_a_folder)
+        maintain(w.job(spark), time.time() + 86_400)
+        assert list(w.job(spark).crawl.warc.unfinished()) == []
+        assert run("reconcile", "--data", w.data, "--config", w.config, "--json").said["ok"]
+    print(f"{victim} {seed}: killed in", *killed, f"; {runs} runs; of {faults.pop('calls')} calls failed:", dict(sorted(faults.items())))
 
 
 @pytest.mark.parametrize("point,n", [("in a file", 5), ("before a commit", 4), ("after a commit", 6), ("before a mark", 2)])
