@@ -20,7 +20,8 @@ def page_of(given: dict[str, Any], case_dir: Path) -> Page:
         body = base64.b64decode(given["html_b64"])
     else:
         body = (given.get("html") or "").encode()
-    headers = [(k, v) for k, v in given.get("headers") or []]
+    headers = given.get("headers") or []
+    headers = [(k, v) for k, v in (headers.items() if isinstance(headers, dict) else headers)]
     content_type = next((v for k, v in headers if k.lower() == "content-type"), None)
     url = canonicalize(given.get("url") or "http://site.example/a/b")
     # a row without a Content-Type is HTML; text given as a string is UTF-8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from tests.conformance.predicates import Mobile
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     url = canonicalize(given["url"])
-    headers = {str(name).lower(): value for name, value in given.get("headers") or []}
+    fields = given.get("headers") or []
+    headers = {str(name).lower(): value for name, value in (fields.items() if isinstance(fields, dict) else fields)}
     vouched = frozenset(origin_of(address) for address, text in (given.get("robots") or {}).items() if url in parse_robots(text.encode()).sitemap_urls(address))
     found = parse(_body(given, case_dir), url, charset=header_charset(headers.get("content-type")), vouched=vouched, **(given.get("options") or {}))
     return {
@@ -39,7 +41,8 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
 
 def _body(given: dict[str, Any], case_dir: Path) -> bytes:
     if "file" in given:
-        return (case_dir / given["file"]).read_bytes()
+        raw = (case_dir / given["file"]).read_bytes()
+        return gzip.decompress(raw) if given.get("gunzip") else raw
     return base64.b64decode(given["body_b64"]) if "body_b64" in given else (given.get("body") or "").encode()
 
 
