@@ -172,3 +172,23 @@ def test_names_are_looked_up_once(rounds):
 def test_the_last_known_address_serves_when_no_name_server_answers(rounds):
     assert all(rounds.fourth.outcomes[h] == {"fetched": 3} for h in NAMED)
     assert rounds.fourth.hosts["named3.example"]["last_ips"] == [NAMED["named3.example"]]
+
+
+MANY = {f"many{n}.example": f"127.84.{n // 250}.{n % 250 + 1}" for n in range(500)}
+
+
+def test_twenty_thousand_urls_need_few_lookups(spark, tmp_path):
+    """REQUIREMENTS E3: a hit rate of 95% at least, counted by the crawler, and from the name server's own log."""
+    names, world = NameServer(MANY), Edges.__new__(Edges)
+    world.folder, world.spark, world.log, world.names, world.proxies = tmp_path / "crawl", spark, [], names, {}
+    with WebServer(list(MANY.values()), lambda r: Reply(404, HTML, b"none") if r.target == "/robots.txt" else Reply(200, HTML, f"<title>{r.host}{r.target}</title>".encode()), 0) as web:
+        world.server = web
+        got = world.round(EPOCH, [f"http://{h}:{web.port}/{n}" for h in MANY for n in range(40)], **{"round.max_urls": 30_000, "round.minutes": 5, "fetch.in_flight": 64, "fetch.connect_to": {}, "frontier.buckets_per_round": 10**6, "politeness.ip_delay_s": 0.01})
+    names.close()
+    assert sum(n for h in MANY for n in got.outcomes[h].values()) == 20_000
+    assert all(got.outcomes[h] == {"fetched": 40} for h in MANY)
+    asked = Counter(name for name, kind in got.names if kind == "A")
+    print(f"{got.fetched['dns_lookups']} lookups, {got.fetched['dns_hits']} of them hits; the name server was asked {sum(asked.values())} times for {len(asked)} names")
+    assert set(asked) == set(MANY) and got.fetched["dns_lookups"] >= 20_000
+    assert got.fetched["dns_hits"] / got.fetched["dns_lookups"] >= 0.95
+    assert sum(asked.values()) / 20_000 <= 0.05
