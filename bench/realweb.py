@@ -19,11 +19,11 @@ from typing import Any
 
 from bench.nginx import _free_ports, configuration, running
 
-PACKAGES = "python3-doc postgresql-doc git-doc debian-reference-en debian-handbook"
+PACKAGES = "python3-doc postgresql-doc git-doc debian-reference-en debian-handbook openjdk-17-doc"
 ARTICLES = "suites/articles/articles_half.tar.gz"
 SHARED = Path(os.environ.get("CRAWLKIT_SHARED") or Path(__file__).resolve().parents[1] / "../shared")
 _FOLDERS = (("python", "/usr/share/doc/python3*/html"), ("postgresql", "/usr/share/doc/postgresql-doc-*/html"), ("git", "/usr/share/doc/git-doc"),
-            ("reference", "/usr/share/debian-reference"), ("handbook", "/usr/share/doc/debian-handbook/html/*"))
+            ("reference", "/usr/share/debian-reference"), ("handbook", "/usr/share/doc/debian-handbook/html/*"), ("java", "/usr/share/doc/openjdk-17-*/api"))
 
 _SERVERS = """
   types {{ text/html html htm; text/plain txt; text/css css; application/javascript js; image/png png; }}
