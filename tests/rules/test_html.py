@@ -65,6 +65,14 @@ def test_anchors_have_their_text_and_images_speak_for_themselves():
     assert [(b.text, b.link_chars) for b in doc.blocks] == [("x y", 3), ("z", 1), ("no", 0)]
 
 
+def test_links_are_those_of_the_elements_kind():
+    """HTML inside MathML's text integration points is HTML (HTML Standard 13.2.6); xlink:href is an address in svg and math alone."""
+    markup = "<a xlink:href=/no>x</a><svg><a xlink:href=/svg></a></svg><math><mi><area href=/area><base href=/base/><title>t</title></mi><mtext><a href=/mtext></a></mtext></math>"
+    doc = read_html(markup)
+    assert [a.href for a in doc.anchors] == ["/svg", "/area", "/mtext"]
+    assert doc.base_href == "/base/" and doc.title == "t"
+
+
 def test_addresses_are_those_of_the_whole_reading():
     markup = "<base href=/d/><link rel=next href=2><noscript><meta http-equiv=refresh content='0;url=x'></noscript><a href=a>b</a><svg><a xlink:href=s></svg><iframe src=f>"
     short, whole = read_addresses(markup), read_html(markup)

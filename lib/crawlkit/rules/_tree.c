@@ -74,15 +74,14 @@ static int note_anchor(walk_t *w, node_t *node, state_t *state) {
     attr_t *at = attribute(node, HREF);
     if (at) {
         href = value_of(at);
-    } else {
+    } else if (state->flags & FOREIGN) {
         for (at = first_attribute(node); at && !href; at = at->next) {
             size_t length = 0;
             const unsigned char *name = attribute_name(at, &length);
             if (length == 10 && memcmp(name, "xlink:href", 10) == 0) href = value_of(at);
         }
-        if (!href) return PyErr_Occurred() ? -1 : 0;
     }
-    if (!href) return -1;
+    if (!href) return PyErr_Occurred() ? -1 : 0;
     if (w->n_anchors == w->max_anchors) {
         Py_DECREF(href);
         w->dropped++;
@@ -215,18 +214,21 @@ static int text_node(walk_t *w, node_t *node, const state_t *state) {
     return 0;
 }
 
-/* svg's metadata: lexbor has no shared id for it. */
-static int is_metadata(node_t *node) {
+/* Whether an element has one of these names, for tags of which lexbor has no shared id. */
+static int is_named(node_t *node, const char *const *names, size_t n) {
     size_t length = 0;
-    const unsigned char *name = node->local_name < MAX_TAG ? NULL : tag_name(node, &length);
-    return name && length == 8 && memcmp(name, "metadata", 8) == 0;
+    const unsigned char *name = tag_name(node, &length);
+    for (size_t i = 0; name && i < n; i++)
+        if (strlen(names[i]) == length && memcmp(name, names[i], length) == 0) return 1;
+    return 0;
 }
 
 /* The state of an element inside svg or math. */
 static int foreign(walk_t *w, node_t *node, state_t *state) {
+    static const char *const metadata[] = {"metadata"}, *const words[] = {"mi", "mo", "mn", "ms", "mtext"};
     uintptr_t tag = node->local_name;
-    if (tag == FOREIGN_OBJECT) state->flags &= ~FOREIGN;
-    else if (tag == TITLE || tag == DESC || tag == STYLE_TAG || tag == SCRIPT || is_metadata(node)) state->flags |= SKIP;
+    if (tag == FOREIGN_OBJECT || is_named(node, words, 5)) state->flags &= ~FOREIGN;
+    else if (tag == TITLE || tag == DESC || tag == STYLE_TAG || tag == SCRIPT || is_named(node, metadata, 1)) state->flags |= SKIP;
     else if (tag == A) return note_anchor(w, node, state);
     return 0;
 }

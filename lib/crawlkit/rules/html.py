@@ -262,7 +262,7 @@ class _Walk:
 
     def foreign(self, node: LexborNode, tag: str, index: int, flags: int, anchor: int) -> tuple[int, int, int]:
         """The state of an element inside svg or math."""
-        if tag in ("foreignObject", "foreignobject"):
+        if tag in ("foreignObject", "foreignobject", "mi", "mo", "mn", "ms", "mtext"):  # HTML and MathML text integration points (HTML Standard 13.2.6)
             flags &= ~FOREIGN
         elif tag in ("title", "desc", "metadata", "style", "script"):
             flags |= SKIP
@@ -281,7 +281,7 @@ class _Walk:
         """Notes an element that says more than its text; returns the anchor that its content belongs to."""
         raw = {k: v or "" for k, v in node.attributes.items()}
         if tag == "a" or tag == "area":
-            href = raw.get("href", raw.get("xlink:href"))
+            href = raw.get("href", raw.get("xlink:href") if flags & FOREIGN else None)
             if href is None:
                 return anchor
             if len(self.anchors) == MAX_ANCHORS:
