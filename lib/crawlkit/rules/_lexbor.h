@@ -72,7 +72,7 @@ static PyObject *NAMES[MAX_NAME]; /* attribute names without a prefix, by id */
 enum { HIDDEN, STYLE, HREF, REL, CLASS, ID, ALT, SRC, SRCSET, WIDTH, HEIGHT, N_ATTRIBUTES };
 static const char *const ATTRIBUTES[] = {"hidden", "style", "href", "rel", "class", "id", "alt", "src", "srcset", "width", "height"};
 static uintptr_t IDS[N_ATTRIBUTES]; /* lexbor's ids of these names; 0 where it has none that all documents share */
-static uintptr_t A, AREA, BR, IMG, SOURCE, INPUT, TITLE, SCRIPT, META, FOREIGN_OBJECT, DESC, STYLE_TAG, HTML, BODY, MAIN, ARTICLE; /* tag ids */
+static uintptr_t A, AREA, BR, IMG, SOURCE, INPUT, TITLE, SCRIPT, META, LINK, FOREIGN_OBJECT, DESC, STYLE_TAG, HTML, BODY, MAIN, ARTICLE; /* tag ids */
 static uint32_t SKIP, FOREIGN;
 static int ready;
 
@@ -122,7 +122,7 @@ static int probe(void *document) {
     const unsigned char *name = attribute_name(prefixed, &length);
     if (!name || length != 10 || memcmp(name, "xlink:href", 10) != 0) return refuse("prefixed name");
     static const struct { uintptr_t *at; const char *name; } tags[] = {
-        {&A, "a"}, {&AREA, "area"}, {&BR, "br"}, {&IMG, "img"}, {&SOURCE, "source"}, {&INPUT, "input"}, {&TITLE, "title"}, {&SCRIPT, "script"}, {&META, "meta"}, {&DESC, "desc"},
+        {&A, "a"}, {&AREA, "area"}, {&BR, "br"}, {&IMG, "img"}, {&SOURCE, "source"}, {&INPUT, "input"}, {&TITLE, "title"}, {&SCRIPT, "script"}, {&META, "meta"}, {&LINK, "link"}, {&DESC, "desc"},
         {&STYLE_TAG, "style"}, {&HTML, "html"}, {&BODY, "body"}, {&MAIN, "main"}, {&ARTICLE, "article"}, {&FOREIGN_OBJECT, "foreignobject"},
     };
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {

@@ -106,18 +106,39 @@ static int note_anchor(walk_t *w, node_t *node, state_t *state) {
     return 0;
 }
 
-/* Whether an attribute has a value in which `part` (lower case) stands, in either case; part NULL: whether it is there. */
-static int says(node_t *node, const char *name, const char *part) {
-    for (attr_t *at = first_attribute(node); at; at = at->next) {
-        size_t length = 0, want = part ? strlen(part) : 0, same;
-        const unsigned char *found = attribute_name(at, &length);
-        if (!found || length != strlen(name) || memcmp(found, name, length) != 0) continue;
-        if (!part) return 1;
-        for (size_t i = 0; at->value && i + want <= at->value->length; i++) {
-            for (same = 0; same < want && (at->value->data[i + same] | 0x20) == (unsigned char)(part[same] | 0x20); same++) {}
-            if (same == want) return 1;
+/* Whether `part` (lower case) stands in a value, in either case. */
+static int holds(const str_t *value, const char *part) {
+    size_t want = strlen(part), same;
+    for (size_t i = 0; value && i + want <= value->length; i++) {
+        for (same = 0; same < want; same++) {
+            unsigned char c = value->data[i + same];
+            if ((c >= 'A' && c <= 'Z' ? c | 0x20 : c) != (unsigned char)part[same]) break;
         }
+        if (same == want) return 1;
     }
+    return 0;
+}
+
+static attr_t *named(node_t *node, const char *name) {
+    for (attr_t *at = first_attribute(node); at; at = at->next) {
+        size_t length = 0;
+        const unsigned char *found = attribute_name(at, &length);
+        if (found && length == strlen(name) && memcmp(found, name, length) == 0) return at;
+    }
+    return NULL;
+}
+
+static int says(node_t *node, const char *name, const char *part) {
+    attr_t *at = named(node, name);
+    return at && holds(at->value, part);
+}
+
+/* Whether a link element names a page or a feed (html.py, LINK_RELS): stylesheets, icons and hints are not noted. */
+static int names_page(node_t *node) {
+    static const char *const rels[] = {"canonical", "alternate", "amphtml", "next", "prev"};
+    attr_t *rel = attribute(node, REL);
+    for (size_t i = 0; rel && i < sizeof rels / sizeof *rels; i++)
+        if (holds(rel->value, rels[i])) return 1;
     return 0;
 }
 
@@ -127,11 +148,12 @@ static int note(walk_t *w, node_t *node, state_t *state) {
     if (tag == A || tag == AREA) return note_anchor(w, node, state);
     if (tag == SCRIPT && !says(node, "type", "ld+json")) return 0;
     if (tag == INPUT && !says(node, "type", "image")) return 0;
-    if (tag == META && !w->with_text && !says(node, "http-equiv", NULL)) return 0;
+    if (tag == META && !w->with_text && !named(node, "http-equiv")) return 0;
+    if (tag == LINK && !names_page(node)) return 0;
     PyObject *attributes = attributes_of(node);
     PyObject *items[] = {Py_NewRef(KINDS[tag].name), attributes, number(state->flags), tag == TITLE || tag == SCRIPT ? raw_text(node) : Py_NewRef(EMPTY)};
     if (appended(w->wanted, tuple_of(&PyTuple_Type, 4, items))) return -1;
-    if (state->anchor >= 0 && (tag == IMG || tag == INPUT || (tag == SOURCE && says(node, "srcset", NULL)))) {
+    if (state->anchor >= 0 && (tag == IMG || tag == INPUT || (tag == SOURCE && named(node, "srcset")))) {
         attr_t *alt = attribute(node, ALT);
         if (alt && alt->value && alt->value->length) {
             anchor_t *a = &w->anchors[state->anchor];

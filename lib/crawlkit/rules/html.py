@@ -43,6 +43,7 @@ _KINDS = {
     for tag in {*_FLAGS, *_BLOCKS, *_WANTED, "br"}
 }
 _ADDRESSES = frozenset("base link frame iframe meta".split())  # beside a and area
+LINK_RELS = ("canonical", "alternate", "amphtml", "next", "prev")  # of link elements that name a page or feed; of others nothing is kept
 _MEDIA = {"source": "src", "video": "src", "audio": "src", "track": "src", "embed": "src", "object": "data"}
 
 
@@ -81,7 +82,7 @@ class Document:
     elements: list[tuple[int, str, str]] = field(default_factory=list)
     anchors: list[Anchor] = field(default_factory=list)
     metas: list[tuple[dict[str, str], int]] = field(default_factory=list)  # attributes, flags
-    links: list[tuple[dict[str, str], int]] = field(default_factory=list)
+    links: list[tuple[dict[str, str], int]] = field(default_factory=list)  # those of LINK_RELS
     frames: list[tuple[str, str]] = field(default_factory=list)  # tag, src
     images: list[Image] = field(default_factory=list)
     media: list[str] = field(default_factory=list)
@@ -290,6 +291,8 @@ class _Walk:
             self.anchors.append((tag, href, raw.get("rel", ""), [raw.get("alt", "")] if tag == "area" and self.text else [], flags if self.text else 0))
             return len(self.anchors) - 1 if tag == "a" else anchor
         if tag == "meta" and not self.text and "http-equiv" not in raw:
+            return anchor
+        if tag == "link" and not any(word in raw.get("rel", "").lower() for word in LINK_RELS):
             return anchor
         self.wanted.append((tag, raw, flags, node.text() if tag in ("title", "script") else ""))
         if anchor >= 0 and self.text and _is_image(tag, raw) and raw.get("alt"):
