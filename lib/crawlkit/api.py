@@ -21,7 +21,7 @@ from crawlkit.rules import robots as _robots
 from crawlkit.rules.charset import decode_utf8
 from crawlkit.rules.clusters import DupPage, cluster_pages, match
 from crawlkit.rules.fingerprint import fingerprint, hamming, shingles
-from crawlkit.rules.html import read_html
+from crawlkit.rules.html import read_addresses, read_html
 from crawlkit.rules.links import anchor_urls
 from crawlkit.rules.maintext import main_text as _main_text
 from crawlkit.rules.urls import UrlPolicy
@@ -46,7 +46,7 @@ def allow(robots: bytes, agent: str, url: str) -> bool:
 def links(html: bytes, url: str) -> list[str]:
     """Canonical URLs of the links of an HTML page at `url`, each once, in order. Raises Refused (no such URL)."""
     markup, encoding = decode_utf8(html)
-    return list(dict.fromkeys(anchor_urls(read_html(markup), _canonicalize(url), encoding.name)))
+    return list(dict.fromkeys(anchor_urls(read_addresses(markup), _canonicalize(url), encoding.name)))
 
 
 def main_text(html: bytes, url: str) -> str:

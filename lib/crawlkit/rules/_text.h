@@ -49,8 +49,14 @@ static Py_ssize_t add(buffer_t *b, const unsigned char *at, size_t length, Py_ss
             *out++ = ' ', chars++, space = 0;
             if (chars == most) break;
         }
-        unsigned char c = *at++;
-        *out++ = (char)c, read++, chars++;
+        const unsigned char *word = at;
+        if (*at < 0x80) { /* a word in ASCII, or its start */
+            const unsigned char *last = most && end - at > most - chars ? at + (most - chars) : end;
+            while (at < last && *at > 0x20 && *at < 0x7F) *out++ = (char)*at++;
+            read += at - word, chars += at - word;
+            if (at > word) continue;
+        }
+        *out++ = (char)*at++, read++, chars++;
         while (at < end && (*at & 0xC0) == 0x80) *out++ = (char)*at++;
     }
     b->size = (size_t)(out - b->data), b->chars = chars, b->space = space;

@@ -14,6 +14,8 @@
 typedef struct { PyObject *tag, *href, *rel; buffer_t text; int pieces; uint32_t flags; } anchor_t;
 typedef struct { Py_ssize_t element, anchor; uint32_t flags; } state_t; /* what an element's children inherit */
 
+enum { N_KNOWN = 128 };
+
 typedef struct {
     PyObject *blocks, *elements, *wanted;
     PyTypeObject *block_type;
@@ -26,6 +28,7 @@ typedef struct {
     state_t place;
     Py_ssize_t linked;
     int with_text;
+    PyObject *names[N_KNOWN]; /* of elements met before, in ASCII, by their hash: most of a page's come again */
     uintptr_t others[64]; /* ids of attributes that are not `hidden` */
 } walk_t;
 
@@ -42,12 +45,12 @@ static PyObject *number(Py_ssize_t n) { return PyLong_FromSsize_t(n); }
 static PyObject *tuple_of(PyTypeObject *type, Py_ssize_t n, PyObject **items) {
     int whole = 1;
     for (Py_ssize_t i = 0; i < n; i++) whole = whole && items[i];
-    PyObject *out = whole ? type->tp_alloc(type, n) : NULL;
+    PyObject *out = !whole ? NULL : type == &PyTuple_Type ? PyTuple_New(n) : (PyObject *)PyObject_GC_NewVar(PyTupleObject, type, n);
     for (Py_ssize_t i = 0; i < n; i++) {
         if (out) PyTuple_SET_ITEM(out, i, items[i]);
         else Py_XDECREF(items[i]);
     }
-    if (out) PyObject_GC_UnTrack(out); /* strings, numbers and dicts of strings: nothing for the collector to follow */
+    if (out && type == &PyTuple_Type) PyObject_GC_UnTrack(out); /* strings, numbers and dicts of strings: nothing for the collector to follow */
     return out;
 }
 
@@ -178,7 +181,13 @@ static PyObject *names_of(walk_t *w, node_t *node) {
         b->size += length;
         if (!i) b->data[b->size++] = ' ';
     }
-    return decoded(b->data, b->size);
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < b->size; i++) hash = (hash ^ (unsigned char)b->data[i]) * 16777619u;
+    PyObject **known = &w->names[hash % N_KNOWN];
+    if (*known && (size_t)PyUnicode_GET_LENGTH(*known) == b->size && memcmp(PyUnicode_1BYTE_DATA(*known), b->data, b->size) == 0) return Py_NewRef(*known);
+    PyObject *made = decoded(b->data, b->size);
+    if (made && PyUnicode_IS_COMPACT_ASCII(made)) Py_XSETREF(*known, Py_NewRef(made));
+    return made;
 }
 
 /* Whether an attribute is `hidden`, which each document names anew: names looked at before need no second look. */
@@ -348,6 +357,7 @@ static PyObject *walk(PyObject *self, PyObject *args) {
         Py_XDECREF(w.anchors[i].rel);
         PyMem_Free(w.anchors[i].text.data);
     }
+    for (int i = 0; i < N_KNOWN; i++) Py_XDECREF(w.names[i]);
     PyMem_Free(w.anchors);
     PyMem_Free(w.states);
     PyMem_Free(w.text.data);
