@@ -131,7 +131,7 @@ def test_tags_are_counted_alike(raw):
     assert _scan.tag_counts(raw, 40, 3)[1] == len(htmlguard._FORMAT_OPEN.findall(raw))
 
 
-REFERENCES = st.lists(st.sampled_from(["http://", "https://", "//", "/", "a", "B.c", ".", "..", "?", "&", "=", "#", ":", ":80", "host.example", "WWW.x.org", "1.2.3.4", "0x7f.1", "xn--a", "-", "%41", "%", ";jsessionid=1", ";", " ", "\t", "\n", "é", "\\", "@", "[", "|", "utm_source=1", "sid", "'", "\x00", "~"]), max_size=8).map("".join)  # fmt: skip
+REFERENCES = st.lists(st.sampled_from(["http://", "https://", "//", "/", "a", "B.c", ".", "..", "?", "&", "=", "#", ":", ":80", "host.example", "WWW.x.org", "1.2.3.4", "0x7f.1", "xn--a", "-", "%41", "%", ";jsessionid=1", ";", " ", "\t", "\n", "é", "\\", "@", "[", "|", "utm_source=1", "sid", "A=1", "b=2", "a=", "c", "'", "\x00", "~"]), max_size=8).map("".join)  # fmt: skip
 POLICIES = [UrlPolicy.of(Urls()), UrlPolicy.of(Urls(remove_tracking=False, remove_session=False)), UrlPolicy.of(Urls(host_params={"host.example": ["a"]})), UrlPolicy.of(Urls(fold_www=True)), UrlPolicy.of(Urls(keep_route_fragments=["host.example"]))]
 
 

@@ -52,13 +52,41 @@ static Py_ssize_t plain_host(const char *text, Py_ssize_t at, Py_ssize_t length)
     return at - start > 253 || at == label || !(text[label] >= 'a' && text[label] <= 'z') ? 0 : at;
 }
 
+/* Whether a query is its own canonical form: uniform, its parameters in order, none of them removed. -1: an error is set. */
+static int keeps_query(const char *at, Py_ssize_t length, PyObject *names, PyObject *prefixes) {
+    const char *end = at + length, *before = NULL;
+    Py_ssize_t before_length = 0;
+    for (const char *c = at; c < end; c++)
+        if (*c != '?' && (*c == '\'' || !is_plain((byte)*c))) return 0;
+    for (const char *next; at <= end; at = next + 1) {
+        if (!(next = at < end ? memchr(at, '&', (size_t)(end - at)) : NULL)) next = end;
+        const char *equals = memchr(at, '=', (size_t)(next - at));
+        Py_ssize_t n = (equals ? equals : next) - at;
+        if (next == at || n > 200) return 0;
+        int order = before ? memcmp(before, at, (size_t)(n < before_length ? n : before_length)) : -1;
+        if (before && (order > 0 || (order == 0 && before_length > n))) return 0;
+        PyObject *low = PyUnicode_New(n, 127);
+        if (!low) return -1;
+        char *to = (char *)PyUnicode_1BYTE_DATA(low);
+        for (Py_ssize_t i = 0; i < n; i++) to[i] = at[i] >= 'A' && at[i] <= 'Z' ? (char)(at[i] | 0x20) : at[i];
+        int removed = PySet_Contains(names, low);
+        for (Py_ssize_t i = 0; !removed && i < PyTuple_GET_SIZE(prefixes); i++) removed = (int)PyUnicode_Tailmatch(low, PyTuple_GET_ITEM(prefixes, i), 0, n, -1);
+        Py_DECREF(low);
+        if (removed) return removed < 0 ? -1 : 0;
+        before = at, before_length = n;
+    }
+    return 1;
+}
+
 PyDoc_STRVAR(plain_url_doc,
-"plain_url(reference, origin, folder)\n\n"
-"Canonical form of a reference that is canonical in itself but for the base, without a query: most are. `origin` and `folder`\n"
-"(path up to its last \"/\") are the base's. None: canonicalize() has to look. Spaces at the ends and a fragment are cut.");
+"plain_url(reference, origin, folder, names, prefixes)\n\n"
+"Canonical form of a reference that is canonical in itself but for the base: most are. `origin` and `folder` (path up to its last\n"
+"\"/\") are the base's; `names` and `prefixes` of query parameters that are removed (names None: no query is read). None:\n"
+"canonicalize() has to look. Spaces at the ends and a fragment are cut.");
 
 static PyObject *plain_url(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 3 || !PyUnicode_Check(args[0]) || !PyUnicode_Check(args[1]) || !PyUnicode_Check(args[2])) return PyErr_Format(PyExc_TypeError, "plain_url takes three strings");
+    if (n != 5 || !PyUnicode_Check(args[0]) || !PyUnicode_Check(args[1]) || !PyUnicode_Check(args[2]) || !(args[3] == Py_None || PyFrozenSet_Check(args[3])) || !PyTuple_Check(args[4]))
+        return PyErr_Format(PyExc_TypeError, "plain_url takes three strings, a frozenset or None, and a tuple");
     if (!PyUnicode_IS_COMPACT_ASCII(args[0])) Py_RETURN_NONE;
     const char *text = (const char *)PyUnicode_1BYTE_DATA(args[0]);
     Py_ssize_t length = PyUnicode_GET_LENGTH(args[0]);
@@ -73,6 +101,12 @@ static PyObject *plain_url(PyObject *self, PyObject *const *args, Py_ssize_t n) 
     int first = !path && text[0] != '/';
     for (Py_ssize_t i = path; i < length; i++) {
         char c = text[i];
+        if (c == '?' && i > path && args[3] != Py_None) {
+            int kept = keeps_query(text + i + 1, length - i - 1, args[3], args[4]);
+            if (kept < 0) return NULL;
+            if (!kept) Py_RETURN_NONE;
+            break;
+        }
         if (!is_plain((byte)c) || (c == '.' && (i == 0 || text[i - 1] == '/')) || (first && c == ':')) Py_RETURN_NONE;
         first = first && c != '/';
     }

@@ -41,7 +41,6 @@ _UNIFORM_QUERY = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?|\[\]-]*")
 _PATH_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>?^`{}\x7f]|[^\x00-\x7f]+")
 _QUERY_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>'\x7f]|[^\x00-\x7f]+")
 _ESCAPES = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
-_QUERY_TEXT = re.compile(r"[^\x00-\x20]*")
 _SPACES = "\t\n\x0c\r "  # at the ends of an attribute's value (HTML Standard 2.4.1)
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _UNIFORM = {chr(n): f"%{n:02X}" for n in range(128)} | {
@@ -114,17 +113,13 @@ class Resolver:
         self.base = base
         self.policy = policy
         parts = None if _scan is None or policy.route_fragment_hosts or policy.fold_www or policy.fold_index or policy.fold_slash else _base(base)
-        self._place = parts and (parts[0], parts[1][: parts[1].rindex("/") + 1])
+        names = None if policy.host_params or policy.collapse_repeats else policy.param_names
+        self._plain = parts and (parts[0], parts[1][: parts[1].rindex("/") + 1], names, policy.param_prefixes)
 
     def canonicalize(self, reference: str) -> str:
         """As the function of that name; raises what it raises."""
-        if self._place:
-            if url := _scan.plain_url(reference, *self._place):
-                return url
-            head, _, query = reference.strip(_SPACES).partition("#")[0].partition("?")
-            if query and head[-1:] > " " and _QUERY_TEXT.fullmatch(query) and (url := _scan.plain_url(head, *self._place)):
-                query = _query(query, origin_of(url), self.policy)
-                return f"{url}?{query}" if query else url
+        if self._plain and (url := _scan.plain_url(reference, *self._plain)):
+            return url
         return canonicalize(reference.strip(_SPACES), self.base, self.policy)
 
 
