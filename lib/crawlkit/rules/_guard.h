@@ -1,12 +1,15 @@
 /* What htmlguard.py decides by: counts of tags, and whether its scan would cut anything. */
 
 #pragma once
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memmem */
+#endif
 #include <Python.h>
 #include <string.h>
 
 typedef unsigned char byte;
 
-static int is_space(byte c) { return c == ' ' || (c >= 0x09 && c <= 0x0D); }
+static int is_space(byte c) { return c == ' ' || (c >= 0x09 && c <= 0x0D && c != 0x0B); } /* HTML's: without VT */
 static int is_letter(byte c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 
 static int is_format(const byte *at, const byte *end) {
@@ -24,63 +27,76 @@ static int is_format(const byte *at, const byte *end) {
     return 0;
 }
 
-/* Whether the tag that begins at `at` (behind its "<") has more than `most` attributes. */
-static int has_more(const byte *at, const byte *end, Py_ssize_t most) {
-    if (at == end || !is_letter(*at)) return 0;
+/* Behind a tag's name. */
+static const byte *name_end(const byte *at, const byte *end) {
     while (at < end && !is_space(*at) && *at != '/' && *at != '>') at++;
-    for (Py_ssize_t n = 0; n <= most; n++) {
+    return at;
+}
+
+/* Behind a tag's attributes, which are counted, and its ">"; `at`: behind its name. As the tokenizer reads them: "=" where a
+ * name is due begins one, and a quote that is never closed reaches the end. */
+static const byte *tag_end(const byte *at, const byte *end, Py_ssize_t *attributes) {
+    for (*attributes = 0;; ++*attributes) {
         while (at < end && (is_space(*at) || *at == '/')) at++;
-        if (at == end || *at == '>' || *at == '=') return 0;
-        while (at < end && !is_space(*at) && *at != '/' && *at != '>' && *at != '=') at++;
+        if (at == end) return at;
+        if (*at == '>') return at + 1;
+        for (at++; at < end && !is_space(*at) && *at != '/' && *at != '>' && *at != '=';) at++;
         const byte *value = at;
         while (value < end && is_space(*value)) value++;
         if (value == end || *value != '=') continue;
         for (value++; value < end && is_space(*value);) value++;
-        const byte *close = value < end && (*value == '"' || *value == '\'') ? memchr(value + 1, *value, (size_t)(end - value - 1)) : NULL;
-        if (close) {
-            at = close + 1;
+        if (value < end && (*value == '"' || *value == '\'')) {
+            const byte *close = memchr(value + 1, *value, (size_t)(end - value - 1));
+            at = close ? close + 1 : end;
         } else {
             while (value < end && !is_space(*value) && *value != '>') value++;
             at = value;
         }
     }
-    return 1;
 }
 
-PyDoc_STRVAR(tag_counts_doc,
-"tag_counts(markup, long, most)\n\n"
-"What htmlguard.py decides by, in one pass: the number of \"<\", that of start tags of formatting elements, and whether a tag\n"
-"before a stretch of `long` bytes without \"<\" has more than `most` attributes.");
+PyDoc_STRVAR(tag_measures_doc,
+"tag_measures(markup, long, most)\n\n"
+"What htmlguard.py decides by, in one pass: the number of \"<\", that of start tags of formatting elements, the bytes of the longest\n"
+"start tag of those and of links that has more than `long`, and whether a tag of more than `long` bytes has more than `most` attributes. Tags within tags\n"
+"count too; where they add up to more than four times the page the last value is true without a further look.");
 
-static PyObject *tag_counts(PyObject *self, PyObject *args) {
+static PyObject *tag_measures(PyObject *self, PyObject *args) {
     Py_buffer raw;
-    Py_ssize_t tags = 0, formats = 0, stretch, most;
+    Py_ssize_t tags = 0, formats = 0, longest = 0, looked = 0, stretch, most, attributes;
     int many = 0;
     if (!PyArg_ParseTuple(args, "y*nn", &raw, &stretch, &most)) return NULL;
-    const byte *at = raw.buf, *end = at + raw.len, *last = NULL;
+    const byte *at = raw.buf, *end = at + raw.len;
     while ((at = at < end ? memchr(at, '<', (size_t)(end - at)) : NULL)) {
-        if (last && at - last > stretch) many = many || has_more(last, end, most);
         tags++;
-        last = ++at;
-        formats += is_format(at, end);
+        int format = is_format(++at, end);
+        formats += format;
+        if (at == end || !is_letter(*at) || looked > 4 * raw.len) continue;
+        const byte *name = name_end(at, end);
+        Py_ssize_t length = tag_end(name, end, &attributes) - at;
+        looked += length;
+        many = many || (length > stretch && attributes > most);
+        if (length > stretch && length > longest && (format || (name - at == 1 && (*at | 0x20) == 'a'))) longest = length;
     }
-    if (last && end - last > stretch) many = many || has_more(last, end, most);
+    many = many || looked > 4 * raw.len;
     PyBuffer_Release(&raw);
-    return Py_BuildValue("(nnN)", tags, formats, PyBool_FromLong(many));
+    return Py_BuildValue("(nnnN)", tags, formats, longest, PyBool_FromLong(many));
 }
 
-/* The tags that htmlguard.py treats apart: its _UNCOUNTED, _SCOPES and _FORMATS, and elements whose content is text. */
-enum { COUNTED, UNCOUNTED, SCOPE, FORMAT, TEXT };
+/* The tags that htmlguard.py treats apart: its _UNCOUNTED (LEAVES: _LEAVING), _SCOPES, _BREAKING, _INNER and _FORMATS, and elements whose content is text. */
+enum { COUNTED, UNCOUNTED, LEAVES, SCOPE, FORMAT, TEXT, BREAKS, INNER };
 typedef struct { const char *name; char kind; } word_t;
 static const word_t WORDS[] = {
-    {"area", UNCOUNTED}, {"base", UNCOUNTED}, {"basefont", UNCOUNTED}, {"bgsound", UNCOUNTED}, {"br", UNCOUNTED}, {"col", UNCOUNTED}, {"embed", UNCOUNTED}, {"frame", UNCOUNTED},
-    {"hr", UNCOUNTED}, {"img", UNCOUNTED}, {"input", UNCOUNTED}, {"keygen", UNCOUNTED}, {"link", UNCOUNTED}, {"meta", UNCOUNTED}, {"param", UNCOUNTED}, {"source", UNCOUNTED},
-    {"track", UNCOUNTED}, {"wbr", UNCOUNTED}, {"a", UNCOUNTED}, {"li", UNCOUNTED}, {"p", UNCOUNTED}, {"dd", UNCOUNTED}, {"dt", UNCOUNTED}, {"option", UNCOUNTED}, {"tr", UNCOUNTED},
-    {"td", UNCOUNTED}, {"th", UNCOUNTED}, {"tbody", UNCOUNTED}, {"thead", UNCOUNTED}, {"tfoot", UNCOUNTED}, {"caption", UNCOUNTED}, {"colgroup", UNCOUNTED}, {"rb", UNCOUNTED},
-    {"rt", UNCOUNTED}, {"rp", UNCOUNTED}, {"rtc", UNCOUNTED}, {"html", UNCOUNTED}, {"head", UNCOUNTED}, {"body", UNCOUNTED}, {"applet", SCOPE}, {"marquee", SCOPE}, {"object", SCOPE},
+    {"area", UNCOUNTED}, {"base", UNCOUNTED}, {"basefont", UNCOUNTED}, {"bgsound", UNCOUNTED}, {"br", LEAVES}, {"col", UNCOUNTED}, {"embed", LEAVES}, {"frame", UNCOUNTED},
+    {"hr", LEAVES}, {"img", LEAVES}, {"input", UNCOUNTED}, {"keygen", UNCOUNTED}, {"link", UNCOUNTED}, {"meta", LEAVES}, {"param", UNCOUNTED}, {"source", UNCOUNTED},
+    {"track", UNCOUNTED}, {"wbr", UNCOUNTED}, {"a", UNCOUNTED}, {"li", LEAVES}, {"p", LEAVES}, {"dd", LEAVES}, {"dt", LEAVES}, {"option", UNCOUNTED}, {"tr", UNCOUNTED},
+    {"td", UNCOUNTED}, {"th", UNCOUNTED}, {"tbody", UNCOUNTED}, {"thead", UNCOUNTED}, {"tfoot", UNCOUNTED}, {"caption", UNCOUNTED}, {"colgroup", UNCOUNTED},
+    {"html", UNCOUNTED}, {"head", LEAVES}, {"body", LEAVES}, {"applet", SCOPE}, {"marquee", SCOPE}, {"object", SCOPE},
     {"table", SCOPE}, {"template", SCOPE}, {"svg", SCOPE}, {"math", SCOPE}, {"b", FORMAT}, {"big", FORMAT}, {"code", FORMAT}, {"em", FORMAT}, {"font", FORMAT}, {"i", FORMAT},
     {"nobr", FORMAT}, {"s", FORMAT}, {"small", FORMAT}, {"strike", FORMAT}, {"strong", FORMAT}, {"tt", FORMAT}, {"u", FORMAT}, {"script", TEXT}, {"style", TEXT}, {"textarea", TEXT},
     {"title", TEXT}, {"xmp", TEXT}, {"iframe", TEXT}, {"noembed", TEXT}, {"noframes", TEXT},
+    {"blockquote", BREAKS}, {"center", BREAKS}, {"div", BREAKS}, {"dl", BREAKS}, {"h1", BREAKS}, {"h2", BREAKS}, {"h3", BREAKS}, {"h4", BREAKS}, {"h5", BREAKS}, {"h6", BREAKS}, {"listing", BREAKS}, {"menu", BREAKS}, {"ol", BREAKS}, {"pre", BREAKS}, {"ruby", BREAKS}, {"span", BREAKS}, {"sub", BREAKS}, {"sup", BREAKS}, {"ul", BREAKS}, {"var", BREAKS},
+    {"foreignobject", INNER}, {"desc", INNER}, {"mi", INNER}, {"mo", INNER}, {"mn", INNER}, {"ms", INNER}, {"mtext", INNER}, {"annotation-xml", INNER},
 };
 enum { N_WORDS = sizeof WORDS / sizeof *WORDS, DEEPEST = 512 };
 
@@ -93,21 +109,9 @@ static int same_name(const byte *a, const byte *b, size_t n) {
 }
 
 static int word_of(const byte *name, size_t n) {
-    for (int i = 0; n <= 8 && i < N_WORDS; i++)
+    for (int i = 0; n <= 14 && i < N_WORDS; i++)
         if ((*name | 0x20) == WORDS[i].name[0] && strlen(WORDS[i].name) == n && same_name(name, (const byte *)WORDS[i].name, n)) return i;
     return -1;
-}
-
-/* Behind a tag's attributes and its ">"; `at`: behind its name. */
-static const byte *tag_end(const byte *at, const byte *end) {
-    while (at < end && *at != '>') {
-        if (*at++ != '=') continue;
-        while (at < end && is_space(*at)) at++;
-        const byte *close = at < end && (*at == '"' || *at == '\'') ? memchr(at + 1, *at, (size_t)(end - at - 1)) : NULL;
-        if (close) at = close + 1;
-        else while (at < end && !is_space(*at) && *at != '>') at++;
-    }
-    return at < end ? at + 1 : at;
 }
 
 /* Behind a comment; `at`: behind its "<!--". */
@@ -131,59 +135,99 @@ static const byte *text_end(const byte *at, const byte *end, const byte *name, s
     return end;
 }
 
-typedef struct { const byte *name; size_t length; char scope, foreign; } open_t;
+/* The same of a script: "<!--" and "<script" in it make its next end tag one that ends nothing (13.2.5.17 and on). */
+static const byte *script_end(const byte *at, const byte *end) {
+    int escaped = 0; /* 2: doubly */
+    while (at < end) {
+        if (!escaped && !(at = memchr(at, '<', (size_t)(end - at)))) return end;
+        size_t left = (size_t)(end - at);
+        if (!escaped && left > 3 && memcmp(at, "<!--", 4) == 0) {
+            escaped = 1, at += 2; /* its dashes may end it */
+        } else if (escaped && left > 2 && memcmp(at, "-->", 3) == 0) {
+            escaped = 0, at += 3;
+        } else {
+            int closes = left > 1 && at[1] == '/';
+            const byte *name = at + 1 + closes, *behind = name + 6;
+            if (*at == '<' && left > 7 + (size_t)closes && same_name(name, (const byte *)"script", 6) && (*behind == '>' || *behind == '/' || is_space(*behind))) {
+                if (closes && escaped < 2) return at;
+                if (escaped) escaped = closes ? 1 : 2;
+            }
+            at++;
+        }
+    }
+    return end;
+}
+
+typedef struct { const byte *name; size_t length; char scope, foreign, apart, inner; } open_t;
 
 PyDoc_STRVAR(is_calm_doc,
-"is_calm(markup, depth, formats, elements, long, most)\n\n"
+"is_calm(markup, depth, formats, elements, long, most, steps, longest, options)\n\n"
 "Whether htmlguard.py's scan would cut nothing: never more than `depth` (at most 512) elements and `formats` formatting elements open\n"
-"at once, at most `elements` in all, no tag of more than `long` bytes with more than `most` attributes, no `long` run of \"<\".");
+"at once, at most `elements` and `steps` in all, no tag of more than `long` bytes with more than `most` attributes, no link or formatting\n"
+"element of more than `longest`, at most `options` options, no `long` run of \"<\", no markup that is text or not depending on where it stands.");
 
 static PyObject *is_calm(PyObject *self, PyObject *args) {
     Py_buffer raw;
-    Py_ssize_t depth_limit, format_limit, element_limit, stretch, most, depth = 0, active = 0, elements = 0, foreign = 0, formats[N_WORDS] = {0};
+    Py_ssize_t depth_limit, format_limit, element_limit, stretch, most, step_limit, longest, option_limit, attributes = 0;
+    Py_ssize_t depth = 0, active = 0, elements = 0, steps = 0, compared = 0, foreign = 0, apart = 0, inner = 0, options = 0, formats[N_WORDS] = {0};
     open_t stack[DEEPEST];
-    if (!PyArg_ParseTuple(args, "y*nnnnn", &raw, &depth_limit, &format_limit, &element_limit, &stretch, &most)) return NULL;
+    if (!PyArg_ParseTuple(args, "y*nnnnnnnn", &raw, &depth_limit, &format_limit, &element_limit, &stretch, &most, &step_limit, &longest, &option_limit)) return NULL;
     const byte *at = raw.buf, *end = at + raw.len;
     int calm = depth_limit <= DEEPEST;
     while (calm && (at = at < end ? memchr(at, '<', (size_t)(end - at)) : NULL)) {
         const byte *start = at++;
         int closes = at < end && *at == '/';
         const byte *name = at + closes;
+        calm = ++steps <= step_limit;
         if (end - at > 2 && memcmp(at, "!--", 3) == 0) {
             at = comment_end(at + 3, end);
+        } else if (foreign && end - at > 7 && memcmp(at, "![CDATA[", 8) == 0) {
+            const byte *next = memchr(at, '<', (size_t)(end - at));
+            calm = calm && (!next || memmem(at, (size_t)(next - at), "]]>", 3));
+            at = next ? next : end;
         } else if (name < end && is_letter(*name)) {
-            for (at = name; at < end && !is_space(*at) && *at != '/' && *at != '>';) at++;
+            at = name_end(name, end);
             size_t n = (size_t)(at - name);
             int word = word_of(name, n), kind = word < 0 ? COUNTED : WORDS[word].kind;
+            if (kind == LEAVES || (kind == UNCOUNTED && foreign)) kind = kind == LEAVES ? UNCOUNTED : COUNTED;
             int whole = at < end; /* a name that the input ends in is a tag, but of no element whose content is text */
-            at = tag_end(at, end);
-            if (at - start > stretch && !closes && has_more(name, end, most)) calm = 0;
+            at = tag_end(at, end, &attributes);
+            if (!closes && at - start > stretch && attributes > most) calm = 0;
+            if (!closes && at - start > longest && (kind == FORMAT || (n == 1 && (*name | 0x20) == 'a'))) calm = 0;
             elements += !closes || (n == 1 && (*name | 0x20) == 'p') || (n == 2 && same_name(name, (const byte *)"br", 2));
+            options += !closes && n == 6 && same_name(name, (const byte *)"option", 6);
             if (kind == TEXT && !closes && whole) {
-                at = text_end(at, end, name, n);
+                const byte *next = apart ? memchr(at, '<', (size_t)(end - at)) : NULL;
+                const byte *behind = next && end - next > 8 && memcmp(next, "<![CDATA[", 9) == 0 ? memchr(next + 1, '<', (size_t)(end - next - 1)) : NULL;
+                if (behind && memmem(next, (size_t)(behind - next), "]]>", 3)) next = behind; /* a section without "<" is no tag either way */
+                if (next && text_end(next, next + n + 3 < end ? next + n + 3 : end, name, n) != next) calm = 0;
+                else if (!apart) at = n == 6 && same_name(name, (const byte *)"script", 6) ? script_end(at, end) : text_end(at, end, name, n);
             } else if (kind == FORMAT) {
                 if (!closes) formats[word]++, active++;
                 else if (formats[word]) formats[word]--, active--;
             } else if (kind != UNCOUNTED && !closes) {
-                if (at[-1] == '>' && at[-2] == '/' && foreign) continue;
-                if (depth == depth_limit) { calm = 0; break; }
-                int opens = kind == SCOPE && (n == 3 || (n == 4 && (*name | 0x20) == 'm'));
-                stack[depth++] = (open_t){name, n, kind == SCOPE, (char)opens};
-                foreign += opens;
+                if (!(at[-1] == '>' && at[-2] == '/' && foreign && !inner && kind != BREAKS && !(kind == SCOPE && n == 5))) {
+                    if (depth == depth_limit) { calm = 0; break; }
+                    int opens = kind == SCOPE && (n == 3 || (n == 4 && (*name | 0x20) == 'm'));
+                    int parts = opens || (n == 6 && same_name(name, (const byte *)"select", 6)) || (n == 8 && same_name(name, (const byte *)"frameset", 8));
+                    stack[depth++] = (open_t){name, n, kind == SCOPE, (char)opens, (char)parts, kind == INNER};
+                    foreign += opens, apart += parts, inner += kind == INNER;
+                }
             } else if (kind != UNCOUNTED) {
                 Py_ssize_t place = depth;
-                while (place-- && !(stack[place].length == n && same_name(stack[place].name, name, n)))
+                while (place-- && (compared += stack[place].length == n ? (Py_ssize_t)n : 1, !(stack[place].length == n && same_name(stack[place].name, name, n))))
                     if (stack[place].scope) place = 0; /* an end tag reaches nothing outside of it */
                 if (place >= 0)
-                    while (depth > place) foreign -= stack[--depth].foreign;
+                    while (depth > place) depth--, foreign -= stack[depth].foreign, apart -= stack[depth].apart, inner -= stack[depth].inner;
+                calm = calm && compared <= 65536 + 16 * raw.len; /* else the scan, which looks names up */
             }
-            calm = calm && active <= format_limit && elements <= element_limit;
+            calm = calm && options <= option_limit && active <= format_limit && elements <= element_limit;
         } else if (at < end && (*at == '!' || *at == '?' || *at == '/')) {
             const byte *close = memchr(at, '>', (size_t)(end - at));
             at = close ? close + 1 : end;
         } else {
             while (at < end && *at == '<') at++;
-            calm = at - start <= stretch;
+            calm = calm && at - start <= stretch;
             at -= at - start > 1; /* the last one may begin a tag */
         }
     }

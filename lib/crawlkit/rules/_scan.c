@@ -170,7 +170,7 @@ static PyObject *visits(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef METHODS[] = {
-    {"tag_counts", tag_counts, METH_VARARGS, tag_counts_doc},
+    {"tag_measures", tag_measures, METH_VARARGS, tag_measures_doc},
     {"is_calm", is_calm, METH_VARARGS, is_calm_doc},
     {"is_utf8", is_utf8, METH_O, is_utf8_doc},
     {"host_of", host_of, METH_O, host_of_doc},
