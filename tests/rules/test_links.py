@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.outcomes import Reason
 from crawlkit.rules.html import read_html
-from crawlkit.rules.links import base_url, read_links, srcset_urls
+from crawlkit.rules.links import MAX_LINKS, base_url, read_links, srcset_urls
 from crawlkit.rules.refresh import parse_refresh
 from crawlkit.rules.urls import canonicalize
 
@@ -141,3 +143,11 @@ def test_links_are_canonical_or_refused(elements):
     for link in links(markup, [("Link", f"<{v}>; rel={v}") for _, v in elements]).links:
         if link.refused in (None, Reason.NOFOLLOW):
             assert canonicalize(link.url) == link.url
+
+
+def test_a_srcset_of_a_million_addresses_is_read_up_to_the_limit():
+    references = ",".join(f"a{n} 1x" for n in range(MAX_LINKS + 10))
+    images = links(f"<img src=/first srcset='{references}'><img src=/late>").images
+    assert [url for url, _ in images[:2]] == ["http://site.example/first", "http://site.example/a/a0"] and len(images) == MAX_LINKS
+    start = time.process_time()
+    assert len(links("<img srcset='" + "a 1x," * 2_000_000 + "'>").images) == 1 and time.process_time() - start < 0.8

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import tarfile
+import time
 
 from crawlkit.rules.charset import decode
 from crawlkit.rules.html import read_html
@@ -37,6 +38,12 @@ def test_comments_are_no_text_even_if_longer():
 def test_short_pages_have_what_they_have():
     assert main_text(read_html("<nav>Menu</nav><p>Short.</p>")) == "Short."
     assert main_text(read_html("")) == ""
+
+
+def test_a_class_of_megabytes_is_looked_at_where_it_begins():
+    page = read_html(b"<div class='nav " + b"x " * 4_000_000 + b"'>y</div><p>The text of it all. " * 9)
+    start = time.process_time()
+    assert "The text" in main_text(page) and time.process_time() - start < 0.5
 
 
 def test_article_benchmark():

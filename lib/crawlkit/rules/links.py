@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import NamedTuple
 
 from ada_url import URL
@@ -205,12 +206,14 @@ def _refreshes(out: PageLinks, doc: Document, headers: Iterable[tuple[str, str]]
 
 def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
     seen: dict[str, str] = {}
+    left = MAX_LINKS  # references looked at: a srcset may hold millions
     for image in doc.images[:MAX_LINKS]:
-        for reference in [*([image.src] if image.src.strip() else []), *srcset_urls(image.srcset)]:
+        for reference in islice(chain([image.src] if image.src.strip() else [], srcset_urls(image.srcset)), left):
+            left -= 1
             url, refused = resolver.resolve(reference)
             if not refused:
                 seen.setdefault(url, " ".join(image.alt.split())[:500])
-    out.images = list(seen.items())[:MAX_LINKS]
+    out.images = list(seen.items())
     out.links += [Link("image", url, alt, refused=Reason.MEDIA_NOT_CRAWLED) for url, alt in out.images]
     for reference in doc.media[:MAX_LINKS]:
         url, refused = resolver.resolve(reference)

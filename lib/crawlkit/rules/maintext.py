@@ -31,6 +31,7 @@ _NEVER = re.compile(
 _CONTENT = re.compile(r"article-?body|story-?body|entry-content|post-content|article-content|article__body|post-body", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!?…:;,][\"'”’»)]*(?:\s|$)|[。！？、]")
 _PARAGRAPHS = frozenset("p li dd dt blockquote pre h1 h2 h3 h4 h5 h6".split())  # an answer is never one of them alone
+MAX_NAMES = 1000  # characters of class and id that are looked at
 LONG_CHARS = 250  # of a paragraph that votes with its full length
 _SHARE = 0.85  # of the votes, that a smaller element must hold
 _MARKUP = re.compile(r"<[a-z]+[\s/>]")  # of a noscript that holds escaped markup
@@ -74,7 +75,7 @@ def _side_matter(tag: str, names: str) -> float:
         return _NEARLY_ALL if tag == "footer" else _MAJOR
     if len(names) < 2 or tag in ("body", "article", "main"):
         return 0
-    return _named(names) if len(names) <= 200 else _named.__wrapped__(names)
+    return _named(names) if len(names) <= 200 else _named.__wrapped__(names[:MAX_NAMES])
 
 
 @lru_cache(10_000)
