@@ -183,3 +183,9 @@ def test_the_verb(sound, tmp_path, name_server, monkeypatch):
     assert json.loads(done.output)["missing"] == ["contact address"]
     done = CliRunner().invoke(cli.app, ["doctor", *sets, "--set", "agent.info_url=https://you.test/bot"])
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "all is there")
+
+
+def test_a_part_in_c_of_another_version_is_told(monkeypatch):
+    pytest.importorskip("crawlkit.rules._scan")
+    monkeypatch.setattr("crawlkit.rules.htmlguard._is_calm", None)
+    assert [f.detail for f in doctor._packages() if f.check == "parts in C"][0].startswith("built, but by another version")

@@ -203,7 +203,7 @@ def parse_one(source: Annotated[str, typer.Argument(metavar="FILE|URL", help="A 
     def go() -> None:
         cfg = load_config(config, tuple(set_ or ()))
         found = read_and_parse(source, cfg, opened_crawl(data, cfg) if data else None, url, content_type)
-        emit(found, as_json, lambda v: "\n".join([f"{v['url']} ({v['kind']}, {v['charset']}, {v['language']})", f"title: {v['title'] or ''}", f"robots: {', '.join(v['robots']) or 'none'}", "", v["main_text"] or v["text"], "",
+        emit(found, as_json, lambda v: "\n".join([f"{v['url']} ({v['kind']}, {v['charset'] or 'no charset'}, {v['language'] or 'language not told'})", f"title: {v['title'] or ''}", f"robots: {', '.join(v['robots']) or 'none'}", "", v["main_text"] or v["text"], "",
                                                   *(f"{link['kind']}: {link['url']}" + (f" (not followed: {link['refused']})" if link["refused"] else "") for link in v["links"])]))
 
     guarded(go)

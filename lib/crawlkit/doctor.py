@@ -71,13 +71,20 @@ def _python() -> Iterator[Finding]:
     yield Finding("python", sys.version_info[:2] == PYTHON, f"{sys.version_info[0]}.{sys.version_info[1]} at {sys.executable}", "install Python 3.11 and make the environment with it (`make setup PYTHON=/path/to/python3.11`)")
 
 
+def _parts_used() -> bool:
+    from crawlkit.rules import html, htmlguard, urls  # here: they need the packages that are looked for
+
+    return bool(html._tree and htmlguard._is_calm and urls._scan)
+
+
 def _packages() -> Iterator[Finding]:
     for name, want in VERSIONS.items():
         have = _version(name)
         yield Finding(name, have == want, have or "not installed", f"install {name}=={want}: `pip install -r conf/requirements.lock`")
     lacks = [name for name in NEEDED if _version(name) is None]
     built = all(importlib.util.find_spec(f"crawlkit.rules.{name}") for name in ("_scan", "_tree"))
-    yield Finding("parts in C", True, "built" if built else "not built, their Python twins parse at a fifth of the speed: a C compiler and Python's headers at `make setup` build them")
+    used = built and not lacks and _parts_used()
+    yield Finding("parts in C", True, "built" if used else "built, but by another version or for another selectolax; their Python twins work instead: `make setup` builds them anew" if built else "not built, their Python twins parse at a fifth of the speed: a C compiler and Python's headers at `make setup` build them")
     yield Finding("packages", not lacks, f"not installed: {', '.join(lacks)}" if lacks else f"{len(NEEDED)} installed", "`pip install -r conf/requirements.lock`")
 
 
