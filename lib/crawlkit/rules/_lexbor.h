@@ -183,6 +183,16 @@ static attr_t *attribute(node_t *node, int which) {
     return NULL;
 }
 
+/* The attribute of this name as written, prefix included. */
+static attr_t *named(node_t *node, const char *name) {
+    for (attr_t *at = first_attribute(node); at; at = at->next) {
+        size_t length = 0;
+        const unsigned char *found = attribute_name(at, &length);
+        if (found && length == strlen(name) && memcmp(found, name, length) == 0) return at;
+    }
+    return NULL;
+}
+
 static PyObject *value_of(attr_t *at) { return at && at->value ? decoded(at->value->data, at->value->length) : Py_NewRef(EMPTY); }
 
 static PyObject *name_of(attr_t *at) {

@@ -78,11 +78,7 @@ static int note_anchor(walk_t *w, node_t *node, state_t *state) {
     if (at) {
         href = value_of(at);
     } else if (state->flags & FOREIGN) {
-        for (at = first_attribute(node); at && !href; at = at->next) {
-            size_t length = 0;
-            const unsigned char *name = attribute_name(at, &length);
-            if (length == 10 && memcmp(name, "xlink:href", 10) == 0) href = value_of(at);
-        }
+        if ((at = named(node, "xlink:href"))) href = value_of(at);
     }
     if (!href) return PyErr_Occurred() ? -1 : 0;
     if (w->n_anchors == w->max_anchors) {
@@ -122,18 +118,14 @@ static int holds(const str_t *value, const char *part) {
     return 0;
 }
 
-static attr_t *named(node_t *node, const char *name) {
-    for (attr_t *at = first_attribute(node); at; at = at->next) {
-        size_t length = 0;
-        const unsigned char *found = attribute_name(at, &length);
-        if (found && length == strlen(name) && memcmp(found, name, length) == 0) return at;
-    }
-    return NULL;
-}
-
 static int says(node_t *node, const char *name, const char *part) {
     attr_t *at = named(node, name);
     return at && holds(at->value, part);
+}
+
+static int is_image_button(node_t *node) {
+    attr_t *type = named(node, "type");
+    return type && type->value && type->value->length == 5 && holds(type->value, "image");
 }
 
 /* Whether a link element names a page or a feed (html.py, LINK_RELS): stylesheets, icons and hints are not noted. */
@@ -150,7 +142,7 @@ static int note(walk_t *w, node_t *node, state_t *state) {
     uintptr_t tag = node->local_name;
     if (tag == A || tag == AREA) return note_anchor(w, node, state);
     if (tag == SCRIPT && !says(node, "type", "ld+json")) return 0;
-    if (tag == INPUT && !says(node, "type", "image")) return 0;
+    if (tag == INPUT && !is_image_button(node)) return 0;
     if (tag == META && !w->with_text && !named(node, "http-equiv")) return 0;
     if (tag == LINK && !names_page(node)) return 0;
     PyObject *attributes = attributes_of(node);
