@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
-from crawlkit.adapters.warc import IDENTICAL_PAYLOAD, NOT_MODIFIED, Earlier, WarcWriter, record_id, sha1_digest
+from crawlkit.adapters.warc import IDENTICAL_PAYLOAD, NOT_MODIFIED, Earlier, WarcWriter, record_id
 from crawlkit.adapters.warc_check import check
 from crawlkit.adapters.warc_read import iter_records, read_record
 from crawlkit.outcomes import Refused
 from crawlkit.records import Answer
+from crawlkit.rules.digests import sha1_digest
 from crawlkit.rules.http1 import ResponseReader
 
 DATE = 1_709_294_400.25  # 2024-03-01T12:00:00.25Z

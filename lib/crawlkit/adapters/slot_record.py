@@ -18,7 +18,7 @@ from crawlkit.adapters.objects import Objects
 from crawlkit.adapters.parts import Record, WarcFile, encode, encode_part, part_key
 from crawlkit.adapters.session import SESSION
 from crawlkit.adapters.spool import Spool
-from crawlkit.adapters.warc import Earlier, Finished, WarcWriter, record_id, sha1_digest
+from crawlkit.adapters.warc import Earlier, Finished, WarcWriter, record_id
 from crawlkit.config import Config
 from crawlkit.outcomes import Outcome
 from crawlkit.records import Answer, Capture, FetchItem, RobotsCopy
@@ -129,15 +129,15 @@ class Recorder:
         self._pending.append(record)
 
     def _store(self, capture: Capture, answer: Answer, item: FetchItem | None) -> None:
-        digest = sha1_digest(answer.body)
-        earlier, revisit_of = self._earlier(answer, item, digest)
-        written = self._writer.write(answer, capture.capture_id, earlier=earlier, digest=digest)
+        block = self._writer.block(answer)
+        earlier, revisit_of = self._earlier(answer, item, block.payload_digest)
+        written = self._writer.write(answer, capture.capture_id, earlier=earlier, block=block)
         capture.warc_filename, capture.warc_record_offset, capture.warc_record_length = written.filename, written.offset, written.length
         capture.warc_record_id, capture.record_type, capture.payload_digest = written.record_id, written.record_type, written.payload_digest
         if written.record_type == "revisit":
             capture.revisit_of = revisit_of
         elif answer.body and not answer.truncated:
-            self._stored.setdefault(digest, Stored(capture.capture_id, answer.url, answer.wall_start))
+            self._stored.setdefault(block.payload_digest, Stored(capture.capture_id, answer.url, answer.wall_start))
 
     def _earlier(self, answer: Answer, item: FetchItem | None, digest: str) -> tuple[Earlier | None, str | None]:
         """The copy that holds this body: the URL's own, else one of this slot."""

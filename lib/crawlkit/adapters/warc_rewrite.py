@@ -8,11 +8,12 @@ from typing import BinaryIO
 from isal import igzip_lib
 
 from crawlkit.adapters.parts import decode, encode
-from crawlkit.adapters.warc import GZIP_LEVEL, sha1_digest
+from crawlkit.adapters.warc import GZIP_LEVEL
 from crawlkit.adapters.warc_log import is_log
 from crawlkit.adapters.warc_read import WarcRecord, damaged, iter_records
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.records import Capture, RobotsCopy
+from crawlkit.rules.digests import sha1_digest
 from crawlkit.rules.warc_headers import target_uri
 
 KEPT = ("capture_id", "round_id", "url_key", "url", "kind", "host", "slot", "attempt", "seq", "started", "ended", "delay_ms", "is_outcome", "planned_depth", "planned_redirects", "planned_class")

@@ -13,12 +13,13 @@ from isal import igzip
 from warcio.statusandheaders import StatusAndHeaders
 
 import crawlkit
-from crawlkit.adapters.warc import sha1_digest, warc_date
+from crawlkit.adapters.warc import warc_date
 from crawlkit.adapters.warc_read import WarcRecord, iter_records
 from crawlkit.exports.files import atomic
 from crawlkit.exports.source import Source
 from crawlkit.rules.content_coding import decode_content
 from crawlkit.rules.content_types import kind_of
+from crawlkit.rules.digests import sha1_digest
 from crawlkit.rules.page import parse_page
 from crawlkit.rules.warc_headers import target_uri
 
