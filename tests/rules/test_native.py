@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawlkit.config import Urls
 from crawlkit.outcomes import Refused
-from crawlkit.rules import charset, html, htmlguard, language, urls
+from crawlkit.rules import charset, html, htmlguard, http1_head, language, urls
 from crawlkit.rules.html import read_addresses, read_html
 from crawlkit.rules.url_policy import UrlPolicy
 from tests.rules.html5lib_suite import tokenizer_inputs, tree_cases
@@ -155,3 +155,46 @@ def test_a_host_is_the_splits(url):
     assert urls.host_of(url) == _scan.host_of(url) == urls.split(url).host
     with pytest.raises(ValueError, match="canonical"):
         _scan.host_of("no address")
+
+
+STATUS = st.sampled_from([b"HTTP/1.1 200 OK", b"HTTP/1.0 404 Not  Found ", b"HTTP/1.1 204", b"HTTP/1.1 204 ", b"HTTP/1.1  200 OK", b"HTTP/1.1 2000 OK", b"HTTP/1.1 99 x", b"HTTP/1.1 600 x", b"HTTP/2 200", b"HTTP/1.2 200 a", b"HTTP/1.1\t200 OK", b"HTTP/1.1 200 \xe9", b"HTTP/1.1 200OK", b"HTTP/1.1 100 Continue", b"HTTP/", b"HTTP/1.1 2"])
+FIELD = st.lists(st.sampled_from([b"Content-Length", b"a", b"X-Y_z!", b":", b": ", b" ", b"\t", b"5", b"v w", b"\r", b"\n", b"\0", b"\x7f", b"\xe9", b",", b"x" * 5000, b"@", b'"q"']), max_size=5).map(b"".join)
+
+
+@given(STATUS, st.lists(FIELD, max_size=6), st.sampled_from([b"\r\n", b"\n"]), st.integers(0, 3))
+@example(b"HTTP/1.1 200 OK", [b"a: " + b"x" * 8189], b"\r\n", 0)
+@example(b"HTTP/1.1 200 OK", [b"a: " + b"x" * 8190], b"\r\n", 0)
+@example(b"HTTP/1.1 200 OK", [b"a: b"] * 100, b"\r\n", 0)
+@example(b"HTTP/1.1 200 OK", [b"a: b"] * 101, b"\r\n", 0)
+def test_a_usual_head_is_what_its_twin_reads(status, fields, line_end, odd):
+    lines = [status, *fields, b"", b""]
+    block = b"\r\n".join(lines[:odd]) + (b"\r\n" if odd else b"") + line_end.join(lines[odd:])
+    end = http1_head.HEAD_END.search(block)
+    block = block[: end.end()]
+
+    def result():
+        try:
+            return asdict(http1_head.parse_head(block))
+        except Refused as refused:
+            return refused.reason, refused.detail
+
+    ours, native = result(), http1_head._usual_head
+    assert native is not None
+    try:
+        http1_head._usual_head = None
+        assert ours == result()
+    finally:
+        http1_head._usual_head = native
+
+
+@pytest.mark.parametrize("block", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\nbody", b"HTTP/1.1 200 OK\r\na: b\r\n", b"\r\n\r\n", b"HTTP/1.1 200 O\r"])
+def test_what_is_no_whole_head_is_not_read_as_one(block):
+    assert _scan.usual_head(block, 8192, 100) is None
+
+
+def test_a_usual_head_is_read_in_c():
+    head = b"HTTP/1.0 301 Moved  \r\nLocation:  /x y \r\nEmpty:\r\n\r\n"
+    assert _scan.usual_head(head, 8192, 100) == (301, "Moved", "1.0", [("Location", "/x y"), ("Empty", "")])
+    for wrong in ((b"", 1), ("", 1, 1), (b"", "", 1)):
+        with pytest.raises(TypeError):
+            _scan.usual_head(*wrong)

@@ -169,12 +169,65 @@ static PyObject *visits(PyObject *self, PyObject *args) {
     return found;
 }
 
+static int is_token(byte c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+-.^_`|~", c)); }
+
+/* The characters from `at` to `end` without spaces round them. */
+static PyObject *trimmed(const char *at, const char *end) {
+    while (at < end && *at == ' ') at++;
+    while (at < end && end[-1] == ' ') end--;
+    return PyUnicode_FromStringAndSize(at, end - at);
+}
+
+PyDoc_STRVAR(usual_head_doc,
+"usual_head(block, line_bytes, fields)\n\n"
+"(status, reason phrase, version, [(name, value)]) of a response's head (RFC 9112 4, 5) that is as nearly all are: printable ASCII,\n"
+"every line ended by CR LF, none longer than `line_bytes`, at most `fields` of them, HTTP/1.0 or 1.1. None: parse_head() has to look.");
+
+static PyObject *usual_head(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    if (n != 3 || !PyBytes_Check(args[0]) || !PyLong_Check(args[1]) || !PyLong_Check(args[2])) return PyErr_Format(PyExc_TypeError, "usual_head takes bytes and two numbers");
+    const char *at = PyBytes_AS_STRING(args[0]), *end = at + PyBytes_GET_SIZE(args[0]), *line_end;
+    Py_ssize_t longest = PyLong_AsSsize_t(args[1]), left = PyLong_AsSsize_t(args[2]);
+    if (PyErr_Occurred()) return NULL;
+    if (end - at < 16 || memcmp(at, "HTTP/1.", 7) || (at[7] != '0' && at[7] != '1') || at[8] != ' ' || at[9] < '1' || at[9] > '5' || at[10] < '0' || at[10] > '9' || at[11] < '0' || at[11] > '9' || (at[12] != ' ' && at[12] != '\r')) Py_RETURN_NONE;
+    const char *start = at;
+    PyObject *reason = NULL, *headers = PyList_New(0);
+    while (headers && (line_end = memchr(at, '\n', (size_t)(end - at))) && line_end > at && line_end[-1] == '\r' && line_end - 1 - at <= longest) {
+        const char *next = line_end-- + 1, *c = at;
+        if (line_end == at) { /* the empty line: it has to be the last */
+            if (next != end || !reason) break;
+            PyObject *out = Py_BuildValue("(iOsO)", (start[9] - '0') * 100 + (start[10] - '0') * 10 + start[11] - '0', reason, start[7] == '1' ? "1.1" : "1.0", headers);
+            Py_DECREF(reason);
+            Py_DECREF(headers);
+            return out;
+        }
+        while (c < line_end && *c >= ' ' && *c <= '~') c++;
+        if (c < line_end) break;
+        if (!reason) {
+            if (!(reason = trimmed(at + 12, line_end))) Py_CLEAR(headers);
+        } else {
+            for (c = at; c < line_end && is_token((byte)*c); c++) {}
+            if (c == at || c == line_end || *c != ':' || !left--) break;
+            PyObject *name = PyUnicode_FromStringAndSize(at, c - at), *value = name ? trimmed(c + 1, line_end) : NULL, *field = value ? PyTuple_Pack(2, name, value) : NULL;
+            if (!field || PyList_Append(headers, field)) Py_CLEAR(headers);
+            Py_XDECREF(name);
+            Py_XDECREF(value);
+            Py_XDECREF(field);
+        }
+        at = next;
+    }
+    Py_XDECREF(reason);
+    if (!headers) return NULL;
+    Py_DECREF(headers);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef METHODS[] = {
     {"tag_measures", tag_measures, METH_VARARGS, tag_measures_doc},
     {"is_calm", is_calm, METH_VARARGS, is_calm_doc},
     {"is_utf8", is_utf8, METH_O, is_utf8_doc},
     {"host_of", host_of, METH_O, host_of_doc},
     {"visits", visits, METH_VARARGS, visits_doc},
+    {"usual_head", (PyCFunction)(void (*)(void))usual_head, METH_FASTCALL, usual_head_doc},
     {"plain_url", (PyCFunction)(void (*)(void))plain_url, METH_FASTCALL, plain_url_doc},
     {0},
 };

@@ -148,26 +148,28 @@ class ResponseReader:
     # -- head (RFC 9112 4, 5)
 
     def _head(self, data: bytes) -> None:
-        buffer = self._buffer
-        scanned = len(buffer)
-        buffer += data
+        buffer, scanned = self._buffer, len(self._buffer)
+        if scanned:
+            buffer += data
+        else:  # most heads come in one piece: it need not be copied
+            buffer = data
         while not self.done and not self.head_done:
             while buffer.startswith((b"\r\n", b"\n")):  # RFC 9112 2.2 allows at least one empty line before
-                del buffer[: 1 if buffer[0] == 10 else 2]
+                buffer = buffer[1 if buffer[0] == 10 else 2 :]
                 self._note("leading_blank_line")
                 scanned = 0
                 self._blank += 1
                 if self._blank > MAX_BLANK_LINES:
                     return self._fail(Reason.HTTP_MALFORMED, "blank lines only")
             if not buffer or (len(buffer) < 5 and (b"HTTP/".startswith(buffer) or buffer == b"\r")):
-                return
+                return self._hold(buffer)
             if not buffer.startswith(b"HTTP/"):
                 return self._fail(Reason.HTTP_MALFORMED, f"no status line: {bytes(buffer[:40])!r}")
             end = HEAD_END.search(buffer, max(0, scanned - 2))
             if (end.end() if end else len(buffer)) > MAX_HEAD_BYTES:
                 return self._fail(Reason.HEADERS_TOO_LARGE, f"head over {MAX_HEAD_BYTES} bytes")
             if not end:
-                return
+                return self._hold(buffer)
             self.header_bytes, rest, scanned = bytes(buffer[: end.end()]), bytes(buffer[end.end() :]), 0
             try:
                 head = parse_head(self.header_bytes)
@@ -179,7 +181,7 @@ class ResponseReader:
                     return self._fail(Reason.HTTP_MALFORMED, "101 without a request to upgrade")
                 if self._interim > MAX_INTERIM:
                     return self._fail(Reason.TOO_MANY_INTERIM, f"more than {MAX_INTERIM} interim answers")
-                self._buffer = buffer = bytearray(rest)
+                buffer = rest
                 continue
             self._buffer = bytearray()
             self._start_body(head)
@@ -187,6 +189,10 @@ class ResponseReader:
                 self._surplus(rest)
             elif rest:
                 self._take(rest)
+
+    def _hold(self, head: bytes | bytearray) -> None:
+        """More of the head is to come."""
+        self._buffer = head if isinstance(head, bytearray) else bytearray(head)
 
     def _start_body(self, head: Head) -> None:
         self.head_done = True
@@ -196,7 +202,7 @@ class ResponseReader:
         self.notes += head.notes
         self.keep_alive = frame.keep_alive
         self.transfer_decoded = frame.kind == "chunked"
-        self._take = {"chunked": self._chunked, "length": self._by_length}.get(frame.kind, self._until_close)
+        self._take = self._by_length if frame.kind == "length" else self._chunked if frame.kind == "chunked" else self._until_close
         self._cut, self._left = frame.length > self._max, min(frame.length, self._max)
         if frame.kind == "none" or (frame.kind == "length" and not frame.length):
             self._finish(True)

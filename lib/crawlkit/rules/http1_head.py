@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 
 from crawlkit.outcomes import Reason, Refused
 
+try:
+    from crawlkit.rules._scan import usual_head as _usual_head
+except ImportError:
+    _usual_head = None  # also where it was built by an earlier version
+
 MAX_LINE_BYTES = 8 * 1024
 MAX_HEADERS = 100
 MAX_HEAD_BYTES = 64 * 1024
@@ -24,6 +29,7 @@ _FIELDS = re.compile(r"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\r\n]*)\r$", re.MULTIL
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
 _SPACE = " \t"
+_FRAMING_LENGTHS = frozenset(map(len, ("connection", "transfer-encoding", "content-length")))
 
 
 @dataclass(slots=True)
@@ -60,6 +66,8 @@ class Framing:
 
 def parse_head(block: bytes) -> Head:
     """A head from its bytes, the empty line included. Raises Refused (HTTP_MALFORMED, HEADERS_TOO_LARGE)."""
+    if _usual_head is not None and (usual := _usual_head(block, MAX_LINE_BYTES, MAX_HEADERS)):
+        return Head(*usual)
     text, head = block.decode("latin-1"), Head()
     if text.count("\n") != text.count("\r\n"):
         head.note("bare_lf")
@@ -113,14 +121,25 @@ def _parse_odd_fields(head: Head, lines: list[str]) -> None:
     head.headers = [(name, head.clean(" ".join(filter(None, pieces)))) for name, pieces in fields]
 
 
+def _members(value: str) -> list[str]:
+    """Members of a list field, in lower case (RFC 9110 5.6.1)."""
+    return [member for part in value.split(",") if (member := part.strip(_SPACE).lower())]
+
+
 def framing(head: Head, method: str) -> Framing:
     """The body's end (RFC 9112 6.3). What is doubtful is read to the close, noted, and never followed by another request."""
-    fields: dict[str, list[str]] = {"connection": [], "transfer-encoding": [], "content-length": []}
+    tokens: list[str] = []
+    codings: list[str] = []
+    lengths: list[str] = []
     for name, value in head.headers:
-        if (low := name.lower()) in fields:
-            fields[low].append(value)
-    tokens, codings = ([p.strip(_SPACE).lower() for v in fields[n] for p in v.split(",") if p.strip(_SPACE)] for n in ("connection", "transfer-encoding"))
-    lengths = fields["content-length"]
+        if len(name) in _FRAMING_LENGTHS:
+            low = name.lower()
+            if low == "content-length":
+                lengths.append(value)
+            elif low == "connection":
+                tokens += _members(value)
+            elif low == "transfer-encoding":
+                codings += _members(value)
     keep_alive = "close" not in tokens and (head.http_version == "1.1" or "keep-alive" in tokens)
     if method == "HEAD" or head.status in (204, 304):
         return Framing("none", 0, keep_alive)

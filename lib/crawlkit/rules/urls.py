@@ -21,7 +21,7 @@ from crawlkit.rules.url_policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_P
 
 try:
     from crawlkit.rules import _scan
-    if not hasattr(_scan, "tag_measures"):  # the name that came last: built by an earlier version: `make setup` builds it anew
+    if not hasattr(_scan, "usual_head"):  # the name that came last: built by an earlier version: `make setup` builds it anew
         _scan = None
 except ImportError:
     _scan = None
