@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from asyncio import sslproto
 from collections.abc import Callable
 from ipaddress import ip_address
 from ssl import SSLContext, SSLError
@@ -13,13 +12,11 @@ from crawlkit.adapters.exchange import Connection
 from crawlkit.adapters.guard import Admitted, Guard, Place, Resolves
 from crawlkit.adapters.proxy import Proxy, tunnel
 from crawlkit.adapters.tls import connect_reason, default_context, unverified_context
+from crawlkit.adapters.tls_transport import TlsTransport
 from crawlkit.config import Fetch
 from crawlkit.outcomes import Reason, Refused
 
 MAX_TRIES = 3  # addresses of one host
-# asyncio makes each TLS connection a buffer of 256 KiB: hundreds of them are more memory than all else, and clearing it is
-# a tenth of the time that a new connection takes. A TLS record has 16 KiB at most (RFC 8446 5.1).
-sslproto.SSLProtocol.max_size = 32 * 1024
 
 
 class Dialer:
@@ -39,7 +36,9 @@ class Dialer:
         addresses = admitted.addresses[:MAX_TRIES]
         for left, ip in zip(range(len(addresses), 0, -1), addresses):
             try:
-                async with asyncio.timeout(left_s() / left if left > 1 else None):
+                if left == 1:
+                    return await self.dial(place, admitted, ip)
+                async with asyncio.timeout(left_s() / left):
                     return await self.dial(place, admitted, ip)
             except OSError as err:
                 failure = err
@@ -61,26 +60,29 @@ class Dialer:
             raise Refused(Reason.PROXY_FAIL, connect_reason(err).reason) from None
 
     async def dial(self, place: Place, admitted: Admitted, ip: str) -> Connection:
-        """One connection to exactly this address. Raises OSError, Refused (PROXY_FAIL)."""
-        loop = asyncio.get_running_loop()
+        """One connection to exactly this address. Raises OSError (SSLError), Refused (PROXY_FAIL)."""
+        loop, proxy, secure = asyncio.get_running_loop(), admitted.proxy, place.scheme == "https"
+        address: tuple[str, int] | None = (ip, proxy.port if proxy else admitted.port)
         sock = socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM)
         try:
             sock.setblocking(False)
-            proxy = admitted.proxy
-            await loop.sock_connect(sock, (ip, proxy.port if proxy else admitted.port))
-            if proxy is not None and (proxy.scheme != "http" or place.scheme == "https"):
+            if proxy is not None or not secure:
+                await loop.sock_connect(sock, address)
+                address = None
+            if proxy is not None and (proxy.scheme != "http" or secure):
                 await tunnel(sock, proxy, admitted.host, admitted.port)
-            tls, name = None, None
-            if place.scheme == "https":
-                verified = place.host not in self._unverified
-                tls, name = (self._tls or default_context()) if verified else unverified_context(), place.host
-            _, connection = await loop.create_connection(self._make, sock=sock, ssl=tls, server_hostname=name)
+            if secure:
+                connection, verified = self._make(), place.host not in self._unverified
+                context = (self._tls or default_context()) if verified else unverified_context()
+                await TlsTransport(sock, context, place.host, connection).handshake(address)
+                if not verified:
+                    connection.notes.append("tls_unverified")
+            else:
+                _, connection = await loop.create_connection(self._make, sock=sock)
         except BaseException:
             sock.close()
             raise
         connection.ip, connection.named = None if proxy else ip, admitted.named
-        if tls is not None and place.host in self._unverified:
-            connection.notes.append("tls_unverified")
         if admitted.stale:
             connection.notes.append("dns_stale")
         return connection

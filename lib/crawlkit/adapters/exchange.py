@@ -24,7 +24,7 @@ class Exchange:
     def __init__(self, now: float, seconds: float) -> None:
         self.deadline = self.connect_deadline = now + seconds
         self.patience = seconds  # how long our own waiting may still move the deadline
-        self.cancel: Callable[[], object] | None = None  # ends the connecting task
+        self.cancel: Callable[[], object] | None = None  # ends the connecting
         self.connection: Connection | None = None
         self.reader: ResponseReader | None = None
         self.expired: Reason | None = None
@@ -72,7 +72,8 @@ class Exchange:
         if self.reader is None:
             self.expired = Reason.CONNECT_TIMEOUT if self.connect_deadline < self.deadline else Reason.TIMEOUT
             if self.cancel:
-                self.cancel()
+                cancel, self.cancel = self.cancel, None  # once: the task would not survive two
+                cancel()
         elif self.reader.head_done:
             self.reader.cut("time")
             self.connection.finish()

@@ -44,7 +44,10 @@ def request_headers(agent: Agent, url: str, etag: str | None = None, last_modifi
 def request_bytes(request: FetchRequest, target: str) -> bytes:
     """The request as sent (RFC 9112 3.2). A field with a line break or NUL is left out: it could smuggle others."""
     start = f"{request.method} {target} HTTP/1.1\r\n"
-    lines = [f"{name}: {value}\r\n" for name, value in request.headers if not _BREAK.search(name) and not _BREAK.search(value)]
+    fields = request.headers
+    if _BREAK.search("".join([name + value for name, value in fields])):
+        fields = [(name, value) for name, value in fields if not _BREAK.search(name) and not _BREAK.search(value)]
+    lines = [f"{name}: {value}\r\n" for name, value in fields]
     return "".join((start, *lines, "\r\n")).encode("latin-1", "ignore")
 
 
@@ -197,14 +200,16 @@ class Engine:
     async def _connect(self, place: Place, exchange: Exchange, answer: Answer) -> Connection:
         """A new connection to a checked address. Raises Refused."""
         exchange.connecting_until(self._effective() + self._fetch.connect_timeout_s)
-        task = asyncio.get_running_loop().create_task(self._dialer.open(place, lambda: exchange.connect_deadline - self._effective()))
+        task = asyncio.current_task()
         exchange.cancel = task.cancel
         try:
-            connection = await task
+            connection = await self._dialer.open(place, lambda: exchange.connect_deadline - self._effective())
         except asyncio.CancelledError:
-            if exchange.expired is None:
+            if exchange.expired is None or task.uncancel():  # somebody else's
                 raise
             raise Refused(exchange.expired, "before the connection stood") from None
+        finally:
+            exchange.cancel = None
         answer.connect_ms = round((self._monotonic() - answer.mono_start) * 1000)
         return connection
 

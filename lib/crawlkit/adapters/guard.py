@@ -84,8 +84,8 @@ class Guard:
     def __init__(self, fetch: Fetch, resolver: Resolves) -> None:
         self._resolver = resolver
         self._ports = frozenset(fetch.ports)
-        self._allow = [ip_network(net) for net in fetch.allow_private]
-        self._deny = [ip_network(net) for net in fetch.deny]
+        allow, deny = [ip_network(net) for net in fetch.allow_private], [ip_network(net) for net in fetch.deny]
+        self._refusal = functools.lru_cache(1024)(lambda ip: address_refusal(ip, allow, deny))
         self._connect_to = {pattern.lower(): _split_port(to) for pattern, to in fetch.connect_to.items()}
         self._proxies = {pattern.lower(): parse_proxy(setting) or DIRECT for pattern, setting in fetch.proxy.items()}
 
@@ -119,11 +119,11 @@ class Guard:
             found = await self._resolver.resolve(place.host)
             addresses, stale, named = found.addresses[:MAX_ADDRESSES], found.stale, True
         for ip in addresses:
-            if why := address_refusal(ip, self._allow, self._deny):
+            if why := self._refusal(ip):
                 raise Refused(Reason.ADDRESS_FORBIDDEN, f"{ip}: {why}")
         if proxy is not None:
             return Admitted((), port, False, proxy, addresses[0] if mapped else place.host)
-        return Admitted(tuple(sorted(addresses, key=lambda ip: ":" in ip)), port, stale, named=named)
+        return Admitted(tuple(sorted(addresses, key=lambda ip: ":" in ip)) if len(addresses) > 1 else addresses, port, stale, named=named)
 
 
     async def _known(self, host: str) -> tuple[str, ...]:
