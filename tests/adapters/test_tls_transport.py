@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import socket
 import ssl
@@ -309,3 +310,20 @@ def test_after_abort_nothing_happens():
 
     with server(serve) as port:
         asyncio.run(use(port))
+
+
+def test_an_address_that_cannot_be_asked_leaves_nothing_behind():
+    complaints = []
+
+    async def ask() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context["message"]))
+        sock = socket.socket()
+        sock.setblocking(False)
+        with pytest.raises(OSError):
+            await TlsTransport(sock, trusting_context(), "site.example", Kept()).handshake(("255.255.255.255", 443))
+        assert sock.fileno() == -1
+        gc.collect()
+        await asyncio.sleep(0)
+
+    asyncio.run(ask())
+    assert complaints == []

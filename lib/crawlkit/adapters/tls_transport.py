@@ -53,6 +53,7 @@ class TlsTransport(asyncio.Transport):
                 self._shake()
             await shaken
         except BaseException:
+            shaken.cancel()
             self.abort()
             raise
 
@@ -178,7 +179,7 @@ class TlsTransport(asyncio.Transport):
                 return self._end(failure)
             if over:
                 return self._goodbye()
-        if self._plain or self._outgoing.pending:
+        if not self._ended and (self._plain or self._outgoing.pending):
             self._encrypt()
 
     def _has_more(self) -> bool:
