@@ -7,6 +7,7 @@ does the same. Exit codes of both: 0 done, 1 failed and 3 a lock is held (tried 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import json
@@ -19,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import psutil
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Asset, DeadlineAlert, DeadlineReference, SyncCallback
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -124,6 +126,14 @@ class Stage(SparkSubmitOperator):
             raise (AirflowFailException if re.search(r"Error code is: 2\b", str(e)) else AirflowException)(said[-1] if said else str(e)[:2000]) from None
         for asset in self.outlets:
             context["outlet_events"][asset].extra = {"data": params["data"], "config": params["config"], "set": params["set"], "round_id": self.round_id}
+
+    def on_kill(self) -> None:
+        """End what the task has started; Airflow itself ends the JVM alone, and the driver would keep its hold on the round."""
+        started = psutil.Process().children(recursive=True)
+        super().on_kill()
+        for process in started:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 # -- telling -----------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from crawlkit.spark import java_options
 
 ROOT = Path(__file__).resolve().parents[2]
 STEP_S = 10.0
+TASKS = 2  # at once
 
 
 class AirflowError(RuntimeError):
@@ -46,7 +47,8 @@ class LocalAirflow:
         properties = self.folder / "spark.properties"
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "CRAWLKIT_")) and k not in ("PYTHONPATH", "VIRTUAL_ENV")} | {
             "AIRFLOW_HOME": str(self.folder), "HOME": str(self.folder), "PATH": f"{self.bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-            "AIRFLOW__CORE__DAGS_FOLDER": str(home / "airflow_dags"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "AIRFLOW__CORE__PARALLELISM": "2", "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "5",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(home / "airflow_dags"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "5",
+            "AIRFLOW__CORE__DEFAULT_POOL_TASK_SLOT_COUNT": str(TASKS), "AIRFLOW__CORE__PARALLELISM": str(TASKS + 1),  # one more than tasks: what tells of a late run waits for a slot
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/", "AIRFLOW__API__HOST": "127.0.0.1", "AIRFLOW__API__PORT": str(self.port), "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__API__BASE_URL": self.url, "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()), "AIRFLOW__TRIGGERER__TRIGGERER_LOG_SERVER_PORT": "0",
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1", "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False", "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
