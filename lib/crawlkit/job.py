@@ -11,13 +11,14 @@ import contextlib
 import hashlib
 import os
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.delta import Part, TableError, Tables, in_list, quote
-from crawlkit.adapters.delta_files import arrow_table
+from crawlkit.adapters.delta_files import add_action, arrow_table
 from crawlkit.adapters.flock import FileLock, LockHeld
 from crawlkit.adapters.lease import LeaseLock
 from crawlkit.adapters.orders import read_orders
@@ -311,34 +312,38 @@ def commit(job: Job, round_: Round) -> Counts:
 
 def parse(job: Job, round_: Round) -> Counts:
     """WARC records -> pages, links, found rows, rejects."""
-    from pyspark.sql import functions as F
+    from functools import partial
 
     from crawlkit.adapters.warc_store import RecordReader
     from crawlkit.stages import parse as p
     from crawlkit.stages import parse_sitemap as s
+    from crawlkit.stages import parse_write as w
 
+    spark, where, log, rejects = job.spark, {"round_id": [round_.id]}, {"round_id": [round_.id], "writer": ["parse"]}, {"round_id": [round_.id], "stage": ["parse"]}
     fetchlist, sitemaps = job.of_round("fetchlist", round_), (job.crawl.mark(round_, "generate") or {}).get("sitemaps", 0)
     items = p.to_parse(job.of_round("captures", round_), fetchlist, job.read("host_ranks"), s.vouched(job.read("robots")) if sitemaps else None)
-    tasks = job.spark.sparkContext.defaultParallelism
-    where = {"round_id": [round_.id]}
-    rows = p.parsed(items, RecordReader(job.crawl.warc), job.cfg, round_.now, tasks).persist()
-    all_rows = rows
-    if job.cfg.frontier.sitemaps and job.tables.count("robots", where):
-        all_rows = rows.unionByName(s.named_by_robots(job.of_round("robots", round_), fetchlist, job.cfg, round_.now, p.arrow_schema(job.spark), p.PARSED_SCHEMA))
+    put = partial(w.written, writers={name: job.tables.writer(name) for name in w.TABLES}, round_id=round_.id, schema=p.arrow_schema(spark, w.WRITTEN_SCHEMA))
+    rows = p.parsed(items, RecordReader(job.crawl.warc), job.cfg, round_.now, spark.sparkContext.defaultParallelism, put, w.WRITTEN_SCHEMA).persist()
     try:
+        told = rows.where("found IS NULL").select("added", "counted").collect()
+        found = rows.where("found IS NOT NULL").select("found.*")
+        added = {name: [add_action(r.added.asDict()) for r in told if r.added and r.added.table == name] for name in w.TABLES}
+        if job.cfg.frontier.sitemaps and job.tables.count("robots", where):
+            named = s.named_by_robots(job.of_round("robots", round_), fetchlist, job.cfg, round_.now, p.arrow_schema(spark), p.PARSED_SCHEMA)
+            found = found.unionByName(p.found_in(named))
+            added["rejects"] += job.tables.write("rejects", p.rejects_of(named, round_.id), rejects)
         with job.crawl.lock:
-            job.tables.replace("pages", p.pages_of(rows, round_.id), where)
-            job.tables.replace("links", p.links_of(rows, round_.id), where)
-            job.tables.replace("crawldb_log", p.found_of(all_rows, round_.id, round_.no, round_.now), where | {"writer": ["parse"]})
-            refusals = rows.select(F.col("page").isNotNull().alias("read"), F.explode("rejects").alias("r")).groupBy("read", "r.reason").count().collect()
-            rejected = {r.reason: r["count"] for r in refusals if not r.read}
-            job.tables.replace("rejects", p.rejects_of(all_rows, round_.id), where | {"stage": ["parse"]})
-        n = rows.agg(F.count("*").alias("n"), F.count("page").alias("pages"), F.sum(F.size("links")).alias("links"), F.sum(F.size("rejects")).alias("rejects"),
-                     F.count(F.when(F.col("page").isNull() & (F.size("rejects") == 0), 1)).alias("redirects")).first()
+            job.tables.commit("pages", added["pages"], where)
+            job.tables.commit("links", added["links"], where)
+            job.tables.replace("crawldb_log", p.found_of(found, round_.id, round_.no, round_.now), log)
+            job.tables.commit("rejects", added["rejects"], rejects)
     finally:
         rows.unpersist()
-    return {"rows_in": items.count(), "rows_out": n.pages + n.redirects, "rejected": rejected, "pages": n.pages, "links": n.links or 0,
-            "entries_refused": {r.reason: r["count"] for r in refusals if r.read}}
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for r in (r.counted for r in told if r.counted):
+        counts[r.what][r.reason] += r.n
+    pages, redirects, links, rows_in = (counts[what][""] for what in ("pages", "redirects", "links", "items"))
+    return {"rows_in": rows_in, "rows_out": pages + redirects, "rejected": dict(counts["rejected"]), "pages": pages, "links": links, "entries_refused": dict(counts["refused"])}
 
 
 def dedup(job: Job, round_: Round) -> Counts:

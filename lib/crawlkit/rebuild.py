@@ -74,7 +74,7 @@ def _read_sitemaps(job: Job, rounds: Iterable[tuple[Round, bool]]) -> None:
         if round_.id in robots:
             found.append(s.named_by_robots(job.of_round("robots", round_), planned, job.cfg, round_.now, p.arrow_schema(job.spark), p.PARSED_SCHEMA))
         rows = found[0] if len(found) == 1 else found[0].unionByName(found[1])
-        job.tables.replace("crawldb_log", p.found_of(rows, round_.id, round_.no, round_.now).withColumn("writer", F.lit("rebuild")), {"round_id": [round_.id], "writer": ["rebuild"]})
+        job.tables.replace("crawldb_log", p.found_of(p.found_in(rows), round_.id, round_.no, round_.now).withColumn("writer", F.lit("rebuild")), {"round_id": [round_.id], "writer": ["rebuild"]})
 
 
 def _end(round_: Round) -> int:

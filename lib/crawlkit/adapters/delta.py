@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.dataset
 
-from crawlkit.adapters.delta_files import ADDED_DDL, Where, add_action, arrow_table, delta_schema, write_files
+from crawlkit.adapters.delta_files import ADDED_DDL, TableWriter, Where, add_action, arrow_table, delta_schema, write_files
 from crawlkit.adapters.objects import StoreUnavailable, open_objects
 from crawlkit.config import S3
 from crawlkit.tables import ARROW, TABLES, Table
@@ -153,18 +153,28 @@ class Tables:
 
         data: a frame, or rows with times as Unix s; columns that it lacks are null. All its rows must lie in `part`.
         """
+        self.commit(name, self.write(name, data, part), part)
+
+    def write(self, name: str, data: "DataFrame | Sequence[Mapping[str, Any]]", part: Part | None = None) -> "list[AddAction]":
+        """The data files of `replace`, which no reader sees before `commit`."""
         t = TABLES[name]
         several = [c for c in t.partition_by if len((part or {}).get(c, ())) != 1]
         if isinstance(data, Sequence):
-            adds = self._write(t, sorted(data, key=lambda r: [str(r.get(c)) for c in several]))
-        else:
-            frame = self.conform(name, data)
-            if several:  # a partition in one task, so in one file, in the order of its key
-                frame = frame.repartition(*several).sortWithinPartitions(*several, *t.key)
-            adds = [add_action(r.asDict()) for r in frame.mapInArrow(functools.partial(write_files, t, self._where(t)), ADDED_DDL).collect()]
+            return self._write(t, sorted(data, key=lambda r: [str(r.get(c)) for c in several]))
+        frame = self.conform(name, data)
+        if several:  # a partition in one task, so in one file, in the order of its key
+            frame = frame.repartition(*several).sortWithinPartitions(*several, *t.key)
+        return [add_action(r.asDict()) for r in frame.mapInArrow(functools.partial(write_files, t, self._where(t)), ADDED_DDL).collect()]
+
+    def writer(self, name: str) -> Callable[[], TableWriter]:
+        """Makes, in a task, a writer of data files; their rows (`ADDED`) are for `commit`."""
+        return functools.partial(TableWriter, TABLES[name], self._where(TABLES[name]))
+
+    def commit(self, name: str, adds: "Sequence[AddAction]", part: Part | None) -> None:
+        """Put data files in place of those of some partitions (None: of the whole table)."""
         if stray := [a for a in adds if part is not None and any(a.partition_values[c] not in map(str, values) for c, values in part.items())]:
             raise TableError(f"table {name}: rows of {stray[0].partition_values} were given for {dict(part or {})}; nothing was committed")
-        self._commit(t, adds, part)
+        self._commit(TABLES[name], adds, part)
 
     def append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add rows (times as Unix s) to an unpartitioned table; another writer's rows stay."""
@@ -177,7 +187,7 @@ class Tables:
     def _where(self, t: Table) -> Where:
         return Where(self.path(t.name), self._s3, self._spool)
 
-    def _commit(self, t: Table, adds: "list[AddAction]", part: Part | None, keep: bool = False) -> None:
+    def _commit(self, t: Table, adds: "Sequence[AddAction]", part: Part | None, keep: bool = False) -> None:
         """One commit: adds these files and, unless `keep`, removes those of the partitions. Done once, whatever answers are lost."""
         from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -202,7 +212,7 @@ class Tables:
                 raise TableError(f"table {t.name} at {self.path(t.name)} was written by another process at the same time; nothing was committed here: end the other one and run the same command again")
             time.sleep(random.uniform(0, _PAUSE_S))
 
-    def _ready(self, t: Table, adds: "list[AddAction]", part: Part | None, keep: bool, put_id: str) -> tuple[int, Callable[[], None]]:
+    def _ready(self, t: Table, adds: "Sequence[AddAction]", part: Part | None, keep: bool, put_id: str) -> tuple[int, Callable[[], None]]:
         """The version that a commit follows (-1: no table yet), and the commit."""
         from deltalake import CommitProperties
         from deltalake.transaction import RemoveAction, create_table_with_add_actions

@@ -36,23 +36,36 @@ class Where(NamedTuple):
     spool: Path
 
 
-def write_files(t: Table, where: Where, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write batches of all of the table's columns as Parquet files below its place; yields one row (`ADDED`) a file.
+class TableWriter:
+    """Batches of all of a table's columns as Parquet files below its place. Rows of one partition that come apart go to several files."""
 
-    Rows of one partition that come apart go to several files.
-    """
-    schema = pa.schema([(c.name, ARROW[c.type]) for c in t.columns if c.name not in t.partition_by])
-    out: _File | None = None
+    def __init__(self, t: Table, where: Where) -> None:
+        self._t, self._where = t, where
+        self._file: _File | None = None
+        self._schema = pa.schema([(c.name, ARROW[c.type]) for c in t.columns if c.name not in t.partition_by])
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yields a row (`ADDED`) for each file that is finished by it."""
+        for values, run in _runs(batch, self._t.partition_by):
+            if self._file is not None and (self._file.values != values or self._file.written > FILE_BYTES):
+                yield from self.close()
+            if self._file is None:
+                self._file = _File(self._where, self._schema, values)
+            self._file.add(run.select(self._schema.names))
+
+    def close(self) -> Iterator[pa.RecordBatch]:
+        """Yields the row of the last file, if there is one."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            yield file.close(self._t)
+
+
+def write_files(t: Table, where: Where, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write batches of all of the table's columns; yields one row (`ADDED`) a file."""
+    writer = TableWriter(t, where)
     for batch in batches:
-        for values, run in _runs(batch, t.partition_by):
-            if out is not None and (out.values != values or out.written > FILE_BYTES):
-                yield out.close(t)
-                out = None
-            if out is None:
-                out = _File(where, schema, values)
-            out.add(run.select(schema.names))
-    if out is not None:
-        yield out.close(t)
+        yield from writer.add(batch)
+    yield from writer.close()
 
 
 def _runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[dict[str, str], pa.RecordBatch]]:

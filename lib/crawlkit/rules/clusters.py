@@ -2,7 +2,7 @@
 
 Exact duplicates share the hash of their normalised text. Candidates for near-duplicates share a MinHash band or a SimHash
 block; a pair is merged only after its Jaccard similarity has been counted on the shingles themselves. The dedup stage
-finds candidates by a sort and uses `match`, `block_pairs` and `Components`; `cluster_pages` does the same for pages in memory.
+finds candidates by a sort (rules/candidates.py) and uses `match` and `Components`; `cluster_pages` does the same for pages in memory.
 """
 
 from __future__ import annotations

@@ -8,17 +8,18 @@ bands or SimHash blocks; each candidate pair is verified by its shingles. Pairs 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
-from typing import Any
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from crawlkit.config import Dedup
-from crawlkit.rules.clusters import Components, NearPolicy, block_pairs, match
-from crawlkit.rules.fingerprint import hamming, minhash_bands, shingles, simhash_blocks
+from crawlkit.rules.candidates import candidate_pairs, distances
+from crawlkit.rules.clusters import Components, NearPolicy, match
+from crawlkit.rules.fingerprint import minhash_bands, shingles, simhash_blocks
 
 SIMILAR_DISTANCE = 10  # H2: 4 to 10 is similar, above different
 
@@ -50,9 +51,9 @@ def new_bands(pages: DataFrame, known: DataFrame, cfg: Dedup, round_id: str) -> 
 
 
 def meetings(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> DataFrame:
-    """Distinct pairs of texts that share a band, at least one of them new (SIDES, distance, minhash); the row without texts counts the `cut` blocks.
+    """Distinct pairs of texts that share a band, at least one of them new (SIDES, distance, minhash); the rows without texts count the `cut` blocks.
 
-    A block of more than `dedup.max_block` texts is cut as `block_pairs` does.
+    A block's members stand in the order in which they became known; `candidate_pairs` says which of them meet.
     """
     block = ["hash", "band", "scheme"]  # the hash first: it alone nearly decides the order
     columns = [*block, "text_sha256", "capture_id", "round_id", "simhash"]
@@ -60,38 +61,69 @@ def meetings(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> DataFrame:
              .withColumn("new", F.lit(False)).unionByName(fresh.select(*columns).withColumn("new", F.lit(True))))
 
     def meet(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (row for batch in batches for row in _beside_equals(batch).to_pylist())
-        for (_, _, scheme), found in groupby(rows, key=lambda r: (r["hash"], r["band"], r["scheme"])):
-            members = list(found)
-            out: dict[str, list[Any]] = {name: [] for name in _MET.names}
-            for a, b in block_pairs(members, cfg.max_block):
-                distance = hamming(a["simhash"], b["simhash"])
-                if (a["new"] or b["new"]) and a["text_sha256"] != b["text_sha256"] and (scheme == "minhash" or distance <= SIMILAR_DISTANCE):
-                    values = (a["text_sha256"], b["text_sha256"], a["capture_id"], b["capture_id"], a["round_id"], b["round_id"], distance, scheme == "minhash", 0)
-                    for name, value in zip(_MET.names, values, strict=True):
-                        out[name].append(value)
-            if len(members) > cfg.max_block:
-                for name in _MET.names:
-                    out[name].append(1 if name == "cut" else None)
-            if out["cut"]:
-                yield pa.RecordBatch.from_pydict(out, _MET)
+        for rows, number, place in _blocks(batches, cfg.block_anchors):
+            yield from _met(rows, number, place, cfg.block_anchors)
 
-    met = every.repartition(*block).sortWithinPartitions(*block, "text_sha256").mapInArrow(meet, _MET_DDL)
+    met = every.repartition(*block).sortWithinPartitions(*block, "new", "round_id", "text_sha256").mapInArrow(meet, _MET_DDL)
     return met.groupBy(*SIDES).agg(F.min("distance").alias("distance"), F.max("minhash").alias("minhash"), F.sum("cut").alias("cut"))
 
 
 SIDES = ("a_text", "b_text", "a_capture", "b_capture", "a_round", "b_round")
 _MET = pa.schema([*((name, pa.string()) for name in SIDES), ("distance", pa.int32()), ("minhash", pa.bool_()), ("cut", pa.int64())])
 _MET_DDL = ", ".join(f"{name} string" for name in SIDES) + ", distance int, minhash boolean, cut bigint"
+CHUNK_ROWS = 200_000  # looked at together: 40 MB; a pair that shares several bands is told once for all of them
 
 
-def _beside_equals(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of a sorted batch whose hash is their neighbour's; the first and the last, whose neighbours are elsewhere, too."""
-    hashes = batch.column("hash").to_numpy()
-    same = hashes[1:] == hashes[:-1]
-    keep = np.ones(len(hashes), bool)
-    keep[1:-1] = same[1:] | same[:-1]
-    return batch.filter(pa.array(keep))
+def _blocks(batches: Iterator[pa.RecordBatch], anchors: int) -> Iterator[tuple[pa.Table, np.ndarray, np.ndarray]]:
+    """Sorted rows in chunks, with the number of each row's block and its place in it. A chunk begins with the anchors of a block that goes on."""
+    held: list[pa.RecordBatch] = []
+    carried, counted = None, 0  # the anchors of the last block, and how many of its rows have been seen
+    for batch in chain(batches, [None]):
+        if batch is not None:
+            held.append(batch)
+            if sum(b.num_rows for b in held) < CHUNK_ROWS:
+                continue
+        if not held:
+            return
+        new = pa.Table.from_batches(held)
+        rows = new if carried is None else pa.concat_tables([carried, new])
+        begins = np.ones(rows.num_rows, bool)
+        begins[1:] = False
+        for name in ("hash", "band", "scheme"):
+            values = rows.column(name).combine_chunks()
+            begins[1:] |= pc.not_equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False)
+        number = np.cumsum(begins) - 1
+        start = np.flatnonzero(begins)[number]
+        place = np.arange(rows.num_rows) - start
+        if carried is not None:
+            goes_on = number == 0
+            goes_on[:carried.num_rows] = False
+            place[goes_on] += counted - carried.num_rows
+        yield rows, number, place
+        last = start[-1]
+        counted, carried, held = int(place[-1]) + 1, rows.slice(last, min(anchors, rows.num_rows - last)), []
+
+
+def _met(rows: pa.Table, number: np.ndarray, place: np.ndarray, anchors: int) -> Iterator[pa.RecordBatch]:
+    """What `meetings` tells of a chunk: each pair once, and how many blocks were cut in it."""
+    simhash = rows.column("simhash").to_numpy().view(np.uint64)
+    i, j = candidate_pairs(number, place, simhash, anchors)
+    text = rows.column("text_sha256").combine_chunks().dictionary_encode().indices.to_numpy()
+    new = rows.column("new").to_numpy()
+    minhash = pc.equal(rows.column("scheme"), "minhash").to_numpy()
+    distance = distances(simhash[i], simhash[j])
+    kept = (new[i] | new[j]) & (text[i] != text[j]) & (minhash[i] | (distance <= SIMILAR_DISTANCE))
+    i, j, distance = i[kept], j[kept], distance[kept]
+    pair = text[i].astype(np.int64) << 32 | text[j]
+    order = np.lexsort((~minhash[i], pair))  # of the bands that a pair shares, one of MinHash if there is one
+    once = order[np.concatenate([[True], pair[order][1:] != pair[order][:-1]])] if len(order) else order
+    i, j, distance = i[once], j[once], distance[once]
+    cut = int((place == anchors + 1).sum())
+    sides = [rows.column(name).take(at) for name in ("text_sha256", "capture_id", "round_id") for at in (i, j)]
+    found = pa.Table.from_arrays([*sides, pa.array(distance, pa.int32()), pa.array(minhash[i]), pa.array(np.zeros(len(i), np.int64))], schema=_MET)
+    yield from found.to_batches(max_chunksize=10_000)
+    if cut:
+        yield pa.RecordBatch.from_pylist([{"cut": cut}], _MET)
 
 
 def shares(pairs: pa.Table) -> list[int]:
@@ -104,8 +136,8 @@ def shares(pairs: pa.Table) -> list[int]:
     for a, b in ends:
         joined.union(a, b)
     out, now, held = [0] * len(ends), 0, set[str]()
-    for i in sorted(range(len(ends)), key=lambda i: (joined.find(ends[i][0]), ends[i])):
-        if len(held.union(ends[i])) > SHARE_TEXTS:
+    for i in sorted(range(len(ends)), key=lambda i: (joined.find(ends[i][0]), ends[i][::-1])):  # by the later text: its anchors are those of many
+        if len(held) + sum(text not in held for text in ends[i]) > SHARE_TEXTS:
             now, held = now + 1, set()
         held.update(ends[i])
         out[i] = now

@@ -47,12 +47,19 @@ def to_parse(captures: DataFrame, fetchlist: DataFrame, host_ranks: DataFrame, v
         F.when(own, F.col("warc_record_length")).otherwise(F.col("c_length")).alias("length")))
 
 
-def parsed(items: DataFrame, read: ReadRecord, cfg: Config, now: float, tasks: int) -> DataFrame:
-    """One row for each item: page (null for redirects and rejects), links, found, rejects."""
+def parsed(items: DataFrame, read: ReadRecord, cfg: Config, now: float, tasks: int, out: "Callable[[Iterator[pa.RecordBatch], Given], Iterator[pa.RecordBatch]] | None" = None, ddl: str = PARSED_SCHEMA) -> DataFrame:
+    """One row for each item: page (null for redirects and rejects), links, found, rejects. A task tells a link's found row again only when it is a better one.
+
+    out: what a task makes of these rows, and `ddl` its schema (parse_write.py).
+    """
 
     schema = arrow_schema(items.sparkSession)
 
     def batches(it: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        given = Given(it)
+        yield from parse_batches(given) if out is None else out(parse_batches(given), given)
+
+    def parse_batches(it: Given) -> Iterator[pa.RecordBatch]:
         for n, batch in enumerate(it):
             if n == 0:
                 warm_up(cfg, now)
@@ -60,7 +67,19 @@ def parsed(items: DataFrame, read: ReadRecord, cfg: Config, now: float, tasks: i
             yield from _isolated([rows[i:i + BATCH] for i in range(0, len(rows), BATCH)], read, cfg, now, schema)
 
     spread = items.repartitionByRange(tasks, "file", "offset").sortWithinPartitions("file", "offset")
-    return spread.select(*[c.split(" ", 1)[0] for c in ITEM_SCHEMA]).mapInArrow(batches, PARSED_SCHEMA)
+    return spread.select(*[c.split(" ", 1)[0] for c in ITEM_SCHEMA]).mapInArrow(batches, ddl)
+
+
+class Given:
+    """The batches of a task's input, and how many `rows` they had so far."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches, self.rows = batches, 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
 
 
 def warm_up(cfg: Config, now: float) -> None:
@@ -72,11 +91,11 @@ def warm_up(cfg: Config, now: float) -> None:
 _OWN_PAGE = b'<!doctype html><title>A page</title><p>Words enough for the language of a page to be told from them.</p><a href="/next">next</a>'
 
 
-def arrow_schema(spark: SparkSession) -> pa.Schema:
-    """PARSED_SCHEMA for Arrow."""
+def arrow_schema(spark: SparkSession, ddl: str = PARSED_SCHEMA) -> pa.Schema:
+    """A schema for Arrow."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return to_arrow_schema(spark.createDataFrame([], PARSED_SCHEMA).schema)
+    return to_arrow_schema(spark.createDataFrame([], ddl).schema)
 
 
 def _isolated(groups: list[list[dict[str, Any]]], read: ReadRecord, cfg: Config, now: float, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -111,8 +130,9 @@ def _in_child(groups: list[list[dict[str, Any]]], read: ReadRecord, cfg: Config,
             os.close(r)
             gc.freeze()  # else each collection writes to all the memory that is shared with the parent
             with os.fdopen(w, "wb") as f:
+                told: Told = {}
                 for rows in groups:
-                    out = pa.RecordBatch.from_pylist([parse_item(row, read, cfg, now) for row in rows], schema).serialize()
+                    out = pa.RecordBatch.from_pylist([_untold(parse_item(row, read, cfg, now), told) for row in rows], schema).serialize()
                     f.write(len(out).to_bytes(8, "little"))
                     f.write(out)
                     f.flush()
@@ -154,14 +174,22 @@ def _read(f: BinaryIO, size: int, deadline: float) -> bytes | None:
     return b"".join(chunks)
 
 
-def pages_of(rows: DataFrame, round_id: str) -> DataFrame:
-    """`pages` of the round."""
-    return rows.where("page IS NOT NULL").select("capture_id", "page.*").withColumn("round_id", F.lit(round_id))
+Told = dict[tuple[bytes, str, float | None], tuple[int, int, bytes]]  # (url_key, fetch_kind, due_at) -> (depth, redirects, parent_key) of the best found row
+MOST_TOLD = 200_000
 
 
-def links_of(rows: DataFrame, round_id: str) -> DataFrame:
-    """`links` of the round."""
-    return rows.select("capture_id", F.explode("links").alias("l")).select("capture_id", "l.*").withColumn("round_id", F.lit(round_id))
+def _untold(row: dict[str, Any], told: Told) -> dict[str, Any]:
+    """A row of PARSED_SCHEMA without the found rows that `found_of` would drop for one told before: the pages of a site link to the same URLs."""
+    if len(told) > MOST_TOLD:
+        told.clear()
+    kept = []
+    for f in row["found"]:
+        key, rank = (f["url_key"], f["fetch_kind"], f["due_at"]), (f["depth"], f["redirects"], f["parent_key"] or b"")
+        if key not in told or rank < told[key]:
+            told[key] = rank
+            kept.append(f)
+    row["found"] = kept
+    return row
 
 
 def rejects_of(rows: DataFrame, round_id: str) -> DataFrame:
@@ -169,9 +197,13 @@ def rejects_of(rows: DataFrame, round_id: str) -> DataFrame:
     return rows.select("capture_id", F.posexplode("rejects").alias("n", "r")).select("capture_id", F.col("n").cast("bigint").alias("n"), "r.*").withColumns({"round_id": F.lit(round_id), "stage": F.lit("parse")})
 
 
-def found_of(rows: DataFrame, round_id: str, round_no: int, now: float) -> DataFrame:
+def found_in(rows: DataFrame) -> DataFrame:
+    """The found rows of PARSED_SCHEMA's rows."""
+    return rows.select(F.explode("found").alias("f")).select("f.*")
+
+
+def found_of(flat: DataFrame, round_id: str, round_no: int, now: float) -> DataFrame:
     """Found rows of crawldb_log: one for each distinct target, from the shallowest page (then the smallest key)."""
-    flat = rows.select(F.explode("found").alias("f")).select("f.*")
     rest = [c for c in flat.columns if c not in ("url_key", "due_at", "fetch_kind")]
     special = F.coalesce(F.max(F.when(F.col("fetch_kind") != "page", F.col("fetch_kind"))), F.lit("page"))
     best = flat.groupBy("url_key").agg(F.min_by(F.struct(*rest), F.struct("depth", "redirects", "parent_key")).alias("b"), special.alias("fetch_kind"), F.max("due_at").alias("due")).select("url_key", "b.*", "fetch_kind", F.timestamp_micros((F.col("due") * 1e6).cast("bigint")).alias("due_at"))

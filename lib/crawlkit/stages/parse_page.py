@@ -29,8 +29,8 @@ MAX_CELL_CHARS = 2000
 ITEM_SCHEMA = ("capture_id string", "kind string", "vouched array<string>", "url_key binary", "url string", "host string", "domain string", "depth int", "redirects int", "outcome string", "content_type string", "truncated string", "redirect_to string", "quality double", "file string", "offset bigint", "length bigint")
 _PAGE = ", ".join(f"{c.name}: {c.type}" for c in TABLES["pages"].columns if c.name not in ("capture_id", "round_id"))
 _LINK = ", ".join(f"{c.name}: {c.type}" for c in TABLES["links"].columns if c.name not in ("capture_id", "round_id"))
-_FOUND = "url_key: binary, url: string, host: string, domain: string, host_bucket: int, source: string, fetch_kind: string, depth: int, redirects: int, parent_key: binary, due_at: double"
-PARSED_SCHEMA = f"capture_id string, page struct<{_PAGE}>, links array<struct<{_LINK}>>, found array<struct<{_FOUND}>>, rejects array<struct<item: string, reason: string, detail: string>>"
+FOUND = "url_key: binary, url: string, host: string, domain: string, host_bucket: int, source: string, fetch_kind: string, depth: int, redirects: int, parent_key: binary, due_at: double"
+PARSED_SCHEMA = f"capture_id string, page struct<{_PAGE}>, links array<struct<{_LINK}>>, found array<struct<{FOUND}>>, rejects array<struct<item: string, reason: string, detail: string>>"
 
 
 KNOWN_URLS = 20_000  # of which a process remembers what it found: the links of a site's pages are mostly the same
