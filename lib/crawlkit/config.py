@@ -286,7 +286,7 @@ class Warc(Section):
 class Dedup(Section):
     hamming: int = _f(3, "SimHash distance of near-duplicates (with verified Jaccard >= 0.5).", ge=0, le=10)
     jaccard: float = _f(0.8, "Verified Jaccard of near-duplicates found by MinHash.", gt=0, le=1)
-    block_anchors: int = _f(16, "First texts of a candidate block with which each later one is compared; in longer blocks also with its nearest by SimHash. Longer blocks are counted (blocks_cut).", ge=1, le=1000)
+    block_anchors: int = _f(10, "First texts of a candidate block with which each later one is compared; in longer blocks also with its nearest by SimHash. Longer blocks are counted (blocks_cut).", ge=1, le=1000)
 
 
 class Parse(Section):

@@ -357,12 +357,12 @@ def dedup(job: Job, round_: Round) -> Counts:
         if n:
             with job.crawl.lock:
                 job.tables.replace("contents", d.contents_of(pages, round_.id, round_.no), where)
-                job.tables.replace("sim_bands", d.new_bands(pages, job.read("sim_bands").where(others), job.cfg.dedup, round_.id), where)
-                met = d.meetings(job.of_round("sim_bands", round_), job.read("sim_bands").where(others), job.cfg.dedup).toArrow()
-                blocks_cut, pairs = sum(met["cut"].to_pylist()), met.filter(met["a_text"].is_valid())
+                job.tables.commit("sim_bands", job.tables.files(d.new_bands(pages, job.read("sim_bands").where(others), job.cfg.dedup, round_.id, job.tables.writer("sim_bands"))), where)
+                pairs, blocks_cut = d.meetings(job.of_round("sim_bands", round_), job.read("sim_bands").where(others), job.cfg.dedup)
                 rounds = sorted({r for side in ("a_round", "b_round") for r in pairs[side].to_pylist()})
-                bodies = job.read("pages", {"round_id": rounds}).select("capture_id", "text")
-                job.tables.replace("similar", d.verified(job.spark, pairs, bodies, job.cfg.dedup, round_.id) if rounds else [], where)
+                bodies = job.read("pages", {"round_id": rounds}).select("capture_id", "text", "text_bytes")
+                alike = job.tables.files(d.verified(job.spark, pairs, bodies, job.cfg.dedup, round_.id, job.tables.writer("similar"))) if rounds else []
+                job.tables.commit("similar", alike, where)
                 job.tables.replace("duplicates", d.clusters(job.spark, job.read("contents"), job.read("similar"), job.read("ranks")))
         members = job.read("duplicates").selectExpr("count(*) AS members", "count(DISTINCT cluster_id) AS clusters").first()
     finally:

@@ -22,6 +22,9 @@ class Column(NamedTuple):
     comment: str
 
 
+FILES_DDL = "path string, bytes bigint, modified_ms bigint, partition string, stats string"  # what a task tells of each data file that it wrote
+
+
 class Table(NamedTuple):
     name: str
     role: str
@@ -304,8 +307,8 @@ simhash bigint | 64-bit SimHash of the text
 
 _table("similar", "Pairs of distinct texts that were compared and found alike.", "a_text b_text", "round_id", "dedup", "dedup, SQL", """
 round_id string | round
-a_text string | text_sha256 (smaller)
-b_text string | text_sha256 (larger)
+a_text string | text_sha256 of the text that was known first (of one round: the smaller)
+b_text string | text_sha256 of the other
 a_capture string | capture compared
 b_capture string | capture compared
 method string | minhash or simhash: what merges them; similar: kept as evidence only

@@ -58,7 +58,7 @@ def told(batch, step, anchors):
     for rows, number, place in dedup._blocks(iter([batch.slice(k, step) for k in range(0, batch.num_rows, step)]), anchors):
         for out in dedup._met(rows, number, place, anchors):
             for r in out.to_pylist():
-                cut += r["cut"]
+                cut += r["cut"] or 0
                 if r["a_text"]:
                     pairs.add((r["a_text"], r["b_text"]))
     return pairs, cut

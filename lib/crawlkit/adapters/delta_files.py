@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 STRING_PREFIX = 32  # characters of a string that statistics keep
 GROUP_BYTES = 64 << 20  # of a row group
 FILE_BYTES = 512 << 20
-ADDED = pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("modified_ms", pa.int64()), ("partition", pa.string()), ("stats", pa.string())])
-ADDED_DDL = "path string, bytes bigint, modified_ms bigint, partition string, stats string"
+FILES = pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("modified_ms", pa.int64()), ("partition", pa.string()), ("stats", pa.string())])
 
 
 class Where(NamedTuple):
@@ -45,7 +44,7 @@ class TableWriter:
         self._schema = pa.schema([(c.name, ARROW[c.type]) for c in t.columns if c.name not in t.partition_by])
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yields a row (`ADDED`) for each file that is finished by it."""
+        """Yields a row (`FILES`) for each file that is finished by it."""
         for values, run in _runs(batch, self._t.partition_by):
             if self._file is not None and (self._file.values != values or self._file.written > FILE_BYTES):
                 yield from self.close()
@@ -58,14 +57,6 @@ class TableWriter:
         if self._file is not None:
             file, self._file = self._file, None
             yield file.close(self._t)
-
-
-def write_files(t: Table, where: Where, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write batches of all of the table's columns; yields one row (`ADDED`) a file."""
-    writer = TableWriter(t, where)
-    for batch in batches:
-        yield from writer.add(batch)
-    yield from writer.close()
 
 
 def _runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[dict[str, str], pa.RecordBatch]]:
@@ -111,11 +102,11 @@ class _File:
             self.store.put_file_if_absent(self.place, self.path)
             self.path.unlink()
         row = (self.place, size, int(time.time() * 1000), json.dumps(self.values), json.dumps(statistics(t, self.footers[0])))
-        return pa.RecordBatch.from_arrays([pa.array([v], f.type) for v, f in zip(row, ADDED, strict=True)], schema=ADDED)
+        return pa.RecordBatch.from_arrays([pa.array([v], f.type) for v, f in zip(row, FILES, strict=True)], schema=FILES)
 
 
 def add_action(row: Mapping[str, Any]) -> "AddAction":
-    """Delta's add action of an `ADDED` row."""
+    """Delta's add action of an `FILES` row."""
     from deltalake.transaction import AddAction
 
     return AddAction(row["path"], row["bytes"], json.loads(row["partition"]), row["modified_ms"], True, row["stats"])

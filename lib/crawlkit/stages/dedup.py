@@ -7,7 +7,7 @@ bands or SimHash blocks; each candidate pair is verified by its shingles. Pairs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 import numpy as np
@@ -20,6 +20,8 @@ from crawlkit.config import Dedup
 from crawlkit.rules.candidates import candidate_pairs, distances
 from crawlkit.rules.clusters import Components, NearPolicy, match
 from crawlkit.rules.fingerprint import minhash_bands, shingles, simhash_blocks
+from crawlkit.stages.files import Writer, through
+from crawlkit.tables import FILES_DDL
 
 SIMILAR_DISTANCE = 10  # H2: 4 to 10 is similar, above different
 
@@ -29,8 +31,8 @@ def contents_of(pages: DataFrame, round_id: str, round_no: int) -> DataFrame:
     return pages.select("url_key", "url", "capture_id", "text_sha256").dropDuplicates(["url_key"]).withColumns({"round_id": F.lit(round_id), "round_no": F.lit(round_no)})
 
 
-def new_bands(pages: DataFrame, known: DataFrame, cfg: Dedup, round_id: str) -> DataFrame:
-    """`sim_bands` of texts that no earlier round brought. known: sim_bands of other rounds."""
+def new_bands(pages: DataFrame, known: DataFrame, cfg: Dedup, round_id: str, writer: Callable[[], Writer]) -> DataFrame:
+    """Writes `sim_bands` of texts that no earlier round brought; the files (FILES_DDL). known: sim_bands of other rounds."""
     texts = pages.where("simhash IS NOT NULL AND minhash IS NOT NULL").groupBy("text_sha256").agg(F.min_by(F.struct("capture_id", "simhash", "minhash"), "capture_id").alias("p"))
     fresh = texts.select("text_sha256", "p.*").join(known.select("text_sha256").distinct(), "text_sha256", "left_anti")
     threshold = cfg.jaccard
@@ -39,19 +41,19 @@ def new_bands(pages: DataFrame, known: DataFrame, cfg: Dedup, round_id: str) -> 
         for batch in batches:
             rows = []
             for text, capture, simhash, minhash in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                rows += [("simhash", band, value, text, capture, simhash) for band, value in simhash_blocks(simhash)]
-                rows += [("minhash", band, value, text, capture, simhash) for band, value in minhash_bands(minhash, threshold)]
-            types = [pa.string(), pa.int32(), pa.int64(), pa.string(), pa.string(), pa.int64()]
-            names = ["scheme", "band", "hash", "text_sha256", "capture_id", "simhash"]
-            columns = zip(*rows, strict=True) if rows else [()] * 6
-            yield pa.RecordBatch.from_arrays([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names)
+                rows += [("simhash", band, value, text, capture, simhash, round_id) for band, value in simhash_blocks(simhash)]
+                rows += [("minhash", band, value, text, capture, simhash, round_id) for band, value in minhash_bands(minhash, threshold)]
+            if rows:
+                yield pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), _BANDS, strict=True)], schema=_BANDS)
 
-    schema = "scheme string, band int, hash bigint, text_sha256 string, capture_id string, simhash bigint"
-    return fresh.select("text_sha256", "capture_id", "simhash", "minhash").mapInArrow(explode, schema).withColumn("round_id", F.lit(round_id))
+    return fresh.select("text_sha256", "capture_id", "simhash", "minhash").mapInArrow(lambda batches: through(writer(), explode(batches)), FILES_DDL)
 
 
-def meetings(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> DataFrame:
-    """Distinct pairs of texts that share a band, at least one of them new (SIDES, distance, minhash); the rows without texts count the `cut` blocks.
+_BANDS = pa.schema([("scheme", pa.string()), ("band", pa.int32()), ("hash", pa.int64()), ("text_sha256", pa.string()), ("capture_id", pa.string()), ("simhash", pa.int64()), ("round_id", pa.string())])
+
+
+def meetings(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> tuple[pa.Table, int]:
+    """Distinct pairs of texts that share a band, at least one of them new (SIDES, distance), and how many blocks were cut.
 
     A block's members stand in the order in which they became known; `candidate_pairs` says which of them meet.
     """
@@ -64,13 +66,14 @@ def meetings(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> DataFrame:
         for rows, number, place in _blocks(batches, cfg.block_anchors):
             yield from _met(rows, number, place, cfg.block_anchors)
 
-    met = every.repartition(*block).sortWithinPartitions(*block, "new", "round_id", "text_sha256").mapInArrow(meet, _MET_DDL)
-    return met.groupBy(*SIDES).agg(F.min("distance").alias("distance"), F.max("minhash").alias("minhash"), F.sum("cut").alias("cut"))
+    met = every.repartition(*block).sortWithinPartitions(*block, "new", "round_id", "text_sha256").mapInArrow(meet, _MET_DDL).toArrow()
+    pairs = met.filter(met["cut"].is_null()).group_by(list(SIDES)).aggregate([("distance", "min")])  # a text has one SimHash
+    return pairs.rename_columns([*SIDES, "distance"]), pc.sum(met["cut"]).as_py() or 0
 
 
 SIDES = ("a_text", "b_text", "a_capture", "b_capture", "a_round", "b_round")
-_MET = pa.schema([*((name, pa.string()) for name in SIDES), ("distance", pa.int32()), ("minhash", pa.bool_()), ("cut", pa.int64())])
-_MET_DDL = ", ".join(f"{name} string" for name in SIDES) + ", distance int, minhash boolean, cut bigint"
+_MET = pa.schema([*((name, pa.string()) for name in SIDES), ("distance", pa.int32()), ("cut", pa.int64())])
+_MET_DDL = ", ".join(f"{name} string" for name in SIDES) + ", distance int, cut bigint"
 CHUNK_ROWS = 200_000  # looked at together: 40 MB; a pair that shares several bands is told once for all of them
 
 
@@ -115,66 +118,88 @@ def _met(rows: pa.Table, number: np.ndarray, place: np.ndarray, anchors: int) ->
     kept = (new[i] | new[j]) & (text[i] != text[j]) & (minhash[i] | (distance <= SIMILAR_DISTANCE))
     i, j, distance = i[kept], j[kept], distance[kept]
     pair = text[i].astype(np.int64) << 32 | text[j]
-    order = np.lexsort((~minhash[i], pair))  # of the bands that a pair shares, one of MinHash if there is one
-    once = order[np.concatenate([[True], pair[order][1:] != pair[order][:-1]])] if len(order) else order
+    once = np.unique(pair, return_index=True)[1]
     i, j, distance = i[once], j[once], distance[once]
     cut = int((place == anchors + 1).sum())
     sides = [rows.column(name).take(at) for name in ("text_sha256", "capture_id", "round_id") for at in (i, j)]
-    found = pa.Table.from_arrays([*sides, pa.array(distance, pa.int32()), pa.array(minhash[i]), pa.array(np.zeros(len(i), np.int64))], schema=_MET)
+    found = pa.Table.from_arrays([*sides, pa.array(distance, pa.int32()), pa.nulls(len(i), pa.int64())], schema=_MET)
     yield from found.to_batches(max_chunksize=10_000)
     if cut:
         yield pa.RecordBatch.from_pylist([{"cut": cut}], _MET)
 
 
-def shares(pairs: pa.Table) -> list[int]:
+def shares(pairs: pa.Table, text_bytes: Mapping[str, int]) -> list[int]:
     """A share of the verifying for each pair: those of one component together, so that a text is read once for all its pairs.
 
-    A share has at most SHARE_TEXTS texts; a larger component is cut.
+    text_bytes: of each capture. A share's texts have at most SHARE_BYTES (or are two); a larger component is cut.
     """
     joined: Components[str] = Components()
-    ends = list(zip(pairs["a_text"].to_pylist(), pairs["b_text"].to_pylist(), strict=True))
+    ends = list(zip(pairs["a_capture"].to_pylist(), pairs["b_capture"].to_pylist(), strict=True))
     for a, b in ends:
         joined.union(a, b)
-    out, now, held = [0] * len(ends), 0, set[str]()
+    out, now, held, held_bytes = [0] * len(ends), 0, set[str](), 0
     for i in sorted(range(len(ends)), key=lambda i: (joined.find(ends[i][0]), ends[i][::-1])):  # by the later text: its anchors are those of many
-        if len(held) + sum(text not in held for text in ends[i]) > SHARE_TEXTS:
-            now, held = now + 1, set()
-        held.update(ends[i])
+        new = [capture for capture in ends[i] if capture not in held]
+        if held and held_bytes + sum(text_bytes.get(c, 0) for c in new) > SHARE_BYTES:
+            now, new, held, held_bytes = now + 1, list(ends[i]), set(), 0
+        held.update(new)
+        held_bytes += sum(text_bytes.get(c, 0) for c in new)
         out[i] = now
     return out
 
 
-def verified(spark: SparkSession, pairs: pa.Table, texts: DataFrame, cfg: Dedup, round_id: str) -> DataFrame:
-    """`similar` rows: pairs with their Jaccard, merged or only similar. pairs: `meetings`; texts: capture_id, text."""
-    share = shares(pairs)
+def verified(spark: SparkSession, pairs: pa.Table, texts: DataFrame, cfg: Dedup, round_id: str, writer: Callable[[], Writer]) -> DataFrame:
+    """Writes `similar`: pairs with their Jaccard, merged or only similar; the files (FILES_DDL). pairs: `meetings`; texts: capture_id, text, text_bytes."""
+    captures = pa.table({"capture_id": pc.unique(pa.chunked_array([*pairs["a_capture"].chunks, *pairs["b_capture"].chunks], pa.string()))})
+    sizes = texts.join(F.broadcast(spark.createDataFrame(captures)), "capture_id").select("capture_id", "text_bytes").toArrow()
+    share = shares(pairs, dict(zip(*(column.to_pylist() for column in sizes.columns), strict=True)))
     numbered = pairs.select([*SIDES[:4], "distance"]).append_column("share", pa.array(share, pa.int32()))
-    sides = {(capture, n) for side in ("a_capture", "b_capture") for capture, n in zip(pairs[side].to_pylist(), share, strict=True)}
-    wanted = spark.createDataFrame(pa.table({"capture_id": [c for c, _ in sides], "share": pa.array([n for _, n in sides], pa.int32())}))
-    bodies = texts.join(F.broadcast(wanted), "capture_id").select("share", "capture_id", "text", *[F.lit(None).cast("string").alias(n) for n in SIDES[:4]], F.lit(None).cast("int").alias("distance"))
-    asked = spark.createDataFrame(numbered).select("share", F.lit(None).cast("string").alias("capture_id"), F.lit(None).cast("string").alias("text"), *SIDES[:4], "distance")
+    sides = pa.concat_tables([numbered.select([side, "share"]).rename_columns(["capture_id", "share"]) for side in SIDES[2:4]]).group_by(["capture_id", "share"]).aggregate([])
+    bodies = texts.join(F.broadcast(spark.createDataFrame(sides)), "capture_id").select("share", "capture_id", "text", F.lit(None).cast("binary").alias("pairs"))
+    asked = spark.createDataFrame(pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(_by_share(numbered), _ASKED, strict=True)], schema=_ASKED)).select("share", F.lit(None).cast("string").alias("capture_id"), F.lit(None).cast("string").alias("text"), "pairs")
     policy = NearPolicy(jaccard=cfg.jaccard, hamming=cfg.hamming)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        now, known = -1, dict[str, np.ndarray]()
+        share, known = -1, dict[str, np.ndarray]()
         for batch in batches:
-            rows = []
             for r in batch.to_pylist():
-                if r["share"] != now:
-                    now, known = r["share"], {}
-                if r["capture_id"] is not None:  # the texts of a share come before its pairs
+                if r["share"] != share:
+                    share, known = r["share"], {}
+                if r["pairs"] is None:  # the texts of a share come before its pairs
                     known[r["capture_id"]] = shingles(r["text"])
-                elif r["a_capture"] in known and r["b_capture"] in known:
-                    found = match(r["distance"], known[r["a_capture"]], known[r["b_capture"]], policy)
-                    if found is not None:
-                        rows.append({k: r[k] for k in (*SIDES[:4], "distance")} | {"method": found.method, "jaccard": found.jaccard, "merged": found.merged})
-            yield pa.RecordBatch.from_pylist(rows, _PAIR)
+                else:
+                    yield _judged(pa.ipc.open_stream(r["pairs"]).read_all(), known, policy, round_id)
 
     both = bodies.unionByName(asked).repartition("share").sortWithinPartitions("share", F.col("capture_id").desc())
-    return both.mapInArrow(judge, ", ".join(f"{name} string" for name in SIDES[:4]) + ", distance int, method string, jaccard double, merged boolean").withColumn("round_id", F.lit(round_id))
+    return both.mapInArrow(lambda batches: through(writer(), judge(batches)), FILES_DDL)
 
 
-SHARE_TEXTS = 200  # whose shingles are held at a time: 160 MiB if all are as long as may be
-_PAIR = pa.schema([*((name, pa.string()) for name in SIDES[:4]), ("distance", pa.int32()), ("method", pa.string()), ("jaccard", pa.float64()), ("merged", pa.bool_())])
+SHARE_BYTES = 4 << 20  # of texts whose shingles are held at a time
+_ASKED = pa.schema([("share", pa.int32()), ("pairs", pa.binary())])
+
+
+def _by_share(numbered: pa.Table) -> tuple[list[int], list[bytes]]:
+    """Shares and their pairs, each as a stream of Arrow: rows of Spark cost more than the comparisons."""
+    ordered = numbered.sort_by("share")
+    share = ordered["share"].to_numpy()
+    names, starts = np.unique(share, return_index=True)
+    told = []
+    for start, end in zip(starts, [*starts[1:], len(share)], strict=True):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, ordered.schema) as stream:
+            stream.write_table(ordered.slice(start, end - start).combine_chunks())
+        told.append(sink.getvalue().to_pybytes())
+    return names.tolist(), told
+
+
+def _judged(pairs: pa.Table, known: dict[str, np.ndarray], policy: NearPolicy, round_id: str) -> pa.RecordBatch:
+    """`similar` rows of the pairs whose texts are alike. known: capture_id -> shingles."""
+    matches = [match(distance, known[a], known[b], policy) if a in known and b in known else None
+               for a, b, distance in zip(*(pairs[name].to_pylist() for name in ("a_capture", "b_capture", "distance")), strict=True)]
+    found = [m for m in matches if m is not None]
+    told = {name: pairs[name].filter(pa.array([m is not None for m in matches], pa.bool_())).combine_chunks() for name in (*SIDES[:4], "distance")}
+    return pa.RecordBatch.from_pydict(told | {"method": pa.array([m.method for m in found], pa.string()), "jaccard": pa.array([m.jaccard for m in found], pa.float64()),
+                                              "merged": pa.array([m.merged for m in found], pa.bool_()), "round_id": pa.array([round_id] * len(found), pa.string())})
 
 
 def clusters(spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks: DataFrame) -> DataFrame:

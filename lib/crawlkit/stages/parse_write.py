@@ -5,25 +5,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crawlkit.stages.files import Writer
 from crawlkit.stages.parse import Given
 from crawlkit.stages.parse_page import FOUND
+from crawlkit.tables import FILES_DDL
 
-ADDED = "path: string, bytes: bigint, modified_ms: bigint, partition: string, stats: string"
-WRITTEN_SCHEMA = f"added struct<table: string, {ADDED}>, counted struct<what: string, reason: string, n: bigint>, found struct<{FOUND}>"
+WRITTEN_SCHEMA = f"added struct<table string, {FILES_DDL}>, counted struct<what: string, reason: string, n: bigint>, found struct<{FOUND}>"
 TABLES = ("pages", "links", "rejects")
-
-
-class Writer(Protocol):
-    """adapters.delta_files.TableWriter."""
-
-    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]: ...
-    def close(self) -> Iterator[pa.RecordBatch]: ...
 
 
 def written(batches: Iterator[pa.RecordBatch], given: Given, writers: Mapping[str, Callable[[], Writer]], round_id: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
