@@ -29,7 +29,7 @@ from crawlkit.cpu import cpu_s, process_tree
 from crawlkit.crawl import Crawl, CrawlError, Place, Round
 from crawlkit.rules.imports import FORMS
 from crawlkit.rules.urls import UrlPolicy
-from crawlkit.spark import build_session, use_s3
+from crawlkit.spark import COMPILED, build_session, spark_settings, use_s3
 from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Counts = dict[str, Any]
 LEFT_OUT = "left-out"  # due URLs that generate left out, by reason: kept beside its list, for a run that dies between claim and mark
+COMPILED_ROWS = 200_000  # 1.4 million links are ranked in 4.7 CPU s, and in 11 by interpreted plans
 REBUILT = ("crawldb", "crawldb_log", "buckets")  # tables that `crawlkit rebuild` makes again
 
 
@@ -80,8 +81,25 @@ class Job:
     def read(self, name: str, part: Part | None = None) -> "DataFrame":
         return self.tables.read(name, part)
 
+    def live_log(self) -> "tuple[DataFrame, bool]":
+        """Rows of crawldb_log that are not in crawldb yet, and whether they are few (stages/fold.py)."""
+        from crawlkit.stages.fold import FEW_ROWS, live_log
+
+        through = [r["folded_through"] for r in self.tables.rows("buckets", ["folded_through"])]
+        newer = ("updated_no", min(through)) if through and None not in through else None  # of a bucket that is not there yet no row is older
+        return live_log(self.tables.read("crawldb_log", above=newer), self.read("buckets")), self.tables.count("crawldb_log", above=newer) <= FEW_ROWS
+
     def of_round(self, name: str, round_: Round) -> "DataFrame":
         return self.read(name, {"round_id": [round_.id]})
+
+    @contextlib.contextmanager
+    def compiled(self, rows: int) -> Iterator[None]:
+        """Let a short round's queries over this many rows be compiled, if there are enough of them to pay for it."""
+        if self.quick and rows >= COMPILED_ROWS:
+            with spark_settings(self.spark, COMPILED):
+                yield
+        else:
+            yield
 
     def frame(self, name: str, rows: Sequence[Mapping[str, Any]]) -> "DataFrame":
         """Rows (times as Unix s) as a frame of a table's schema; what a row lacks is null."""
@@ -145,7 +163,6 @@ def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: i
 
     due_at: makes known URLs due (Unix s).
     """
-    from crawlkit.stages.fold import live_log
     from crawlkit.stages.inject import read_lines
 
     lines = list(lines)
@@ -158,8 +175,7 @@ def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: i
         buckets = sorted({r["host_bucket"] for r in rows})
         of_others = f"{in_list('host_bucket', buckets)} AND NOT (round_id = {quote(round_.id)} AND writer = {quote(writer)})"
         keys = job.frame("crawldb_log", found).select("url_key")
-        old = job.read("crawldb", {"host_bucket": buckets}).select("url_key").unionByName(
-            live_log(job.read("crawldb_log").where(of_others), job.read("buckets")).select("url_key"))
+        old = job.read("crawldb", {"host_bucket": buckets}).select("url_key").unionByName(job.live_log()[0].where(of_others).select("url_key"))
         known = keys.join(old.distinct(), "url_key", "left_semi").count()
     if rows:
         with job.crawl.lock:
@@ -181,7 +197,7 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
     from pyspark.sql import functions as F
 
     from crawlkit.stages import generate as g
-    from crawlkit.stages.fold import live_log, reduce_rows
+    from crawlkit.stages.fold import reduce_rows
 
     cfg, clock_now = job.cfg, time.time() if clock_now is None else clock_now
     with job.crawl.lock:
@@ -200,8 +216,8 @@ def generate(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
         if not buckets:
             return {"planned": 0, "buckets": 0, "slots": 0}
         mine = {"host_bucket": buckets}
-        log = live_log(job.read("crawldb_log").where(in_list("host_bucket", buckets)), job.read("buckets"))
-        rows = reduce_rows(job.read("crawldb", mine), log)
+        log, few = job.live_log()
+        rows = reduce_rows(job.read("crawldb", mine), log.where(in_list("host_bucket", buckets)), few)
         hostdb = job.read("hostdb", mine)
         orders = read_orders(job.crawl.objects)
         rows = g.marked(rows, urgent, orders.hosts, orders.domains)
@@ -374,7 +390,7 @@ def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
     """State rows, the fold into crawldb, hostdb, buckets."""
     from crawlkit.stages import update as u
     from crawlkit.stages.commit import host_states
-    from crawlkit.stages.fold import bucket_summary, live_log, log_summary, merge_summaries, reduce_rows
+    from crawlkit.stages.fold import bucket_summary, log_summary, merge_summaries, reduce_rows
 
     clock_now = job.crawl.pin(round_, "update", time.time() if clock_now is None else clock_now)
     planned, captures = job.of_round("fetchlist", round_), job.of_round("captures", round_)
@@ -387,16 +403,15 @@ def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
             job.tables.replace("hostdb", u.host_rows(hosts, planned, captures, states, round_.no, round_.now, clock_now, job.cfg), {"host_bucket": round_.buckets})
         # rows of rounds that are still open elsewhere may yet come: the fold says through which number all are in
         low = min((r.no for r in job.crawl.open_rounds() if r.id != round_.id), default=round_.no + 1) - 1
-        buckets = job.read("buckets")
-        live = live_log(job.read("crawldb_log"), buckets)
+        live, few = job.live_log()
         known = {r["host_bucket"]: r for r in job.tables.rows("buckets", TABLES["buckets"].column_names)}
         seen = [r.asDict() for r in log_summary(live).collect()]
         fold = fold_choice(job, seen)
         if fold:
             mine = {"host_bucket": fold}
-            job.tables.replace("crawldb", reduce_rows(job.read("crawldb", mine), live.where(in_list("host_bucket", fold))), mine)
+            job.tables.replace("crawldb", reduce_rows(job.read("crawldb", mine), live.where(in_list("host_bucket", fold)), few), mine)
             fresh = {r.host_bucket: r.asDict() for r in bucket_summary(job.read("crawldb", mine), low).collect()}
-            known = merge_summaries(known, fresh, [r for r in seen if r["host_bucket"] not in fresh])
+            known = merge_summaries(known, fresh, [r for r in seen if r["host_bucket"] not in fresh], low)
             job.tables.replace("buckets", list(known.values()))
     states.unpersist()
     outcomes = (job.crawl.mark(round_, "commit") or {}).get("outcomes", {})
@@ -424,7 +439,7 @@ def rank(job: Job, round_: Round) -> Counts:
     from crawlkit.stages.rank import host_ranks, page_ranks, param_rules
 
     links = job.read("links")
-    with job.crawl.lock:
+    with job.crawl.lock, job.compiled(job.tables.count("links")):
         job.tables.replace("ranks", page_ranks(links, round_.no))
         job.tables.replace("host_ranks", host_ranks(links, job.read("captures"), job.read("duplicates"), job.read("hostdb"), job.read("domain_authority"), round_.no))
         job.tables.replace("param_rules", param_rules(job.read("pages"), round_.no))

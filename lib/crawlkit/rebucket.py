@@ -37,7 +37,7 @@ def rebucket(job: "Job", buckets: int) -> dict[str, Any]:
         rows = {r.host_bucket: r.asDict() for r in bucket_summary(job.read("crawldb"), low).collect()}
         summary = job.spark.createDataFrame([(b, low) for b in range(buckets)], "host_bucket int, folded_through int")
         waiting = [r.asDict() for r in log_summary(live_log(job.read("crawldb_log"), summary)).collect()]
-        merged = [r | {"folded_through": low} for r in merge_summaries({}, rows, waiting).values()]
+        merged = [r | {"folded_through": low} for r in merge_summaries({}, rows, waiting, low or 0).values()]
         if job.tables.exists("buckets"):
             job.tables.replace("buckets", merged)
         job.crawl.set_buckets(buckets)

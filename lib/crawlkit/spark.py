@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import subprocess
 import sys
 import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -44,6 +46,7 @@ ONE_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "12
 
 # Compiling generated code costs more than it saves on rounds of some thousand rows.
 QUICK = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}  # for those with more
 
 
 class SessionError(RuntimeError):
@@ -94,6 +97,19 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
     if spark.conf.get("spark.speculation", "false").lower() == "true" or spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
         raise SessionError("spark.speculation is on: a copied fetch task would ask a host twice; set spark.speculation=false")
     return spark
+
+
+@contextlib.contextmanager
+def spark_settings(spark: "SparkSession", settings: dict[str, str]) -> Iterator[None]:
+    """Settings of the session's queries for as long as the context is open."""
+    before = {key: spark.conf.get(key) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
 
 
 def use_s3(spark: "SparkSession", s3: S3) -> None:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from crawlkit.rules.lifecycle import due_again, found_row
-from crawlkit.stages.fold import ROW, live_log, reduce_rows
+from crawlkit.stages.fold import ROW, live_log, merge_summaries, reduce_rows
 from crawlkit.tables import TABLES
 
 pytestmark = pytest.mark.spark
@@ -90,3 +90,11 @@ def test_a_sitemap_or_feed_once_told_from_a_page_stays_one(spark):
     rows += [log(4, 2, "found")]
     out = as_dict(reduce_rows(frame(spark, "crawldb", base), frame(spark, "crawldb_log", rows)))
     assert {k: r.fetch_kind for k, r in out.items()} == {1: "feed", 2: "sitemap", 3: "page", 4: "feed"}
+
+
+def test_a_bucket_without_live_rows_is_folded_through_what_is_in():
+    row = {"rows": 3, "log_rows": 0, **{f"next_due_{c}": None for c in range(4)}}
+    known = {1: {"host_bucket": 1, "folded_through": 2, **row}, 2: {"host_bucket": 2, "folded_through": 2, **row}, 3: {"host_bucket": 3, "folded_through": 9, **row}}
+    waiting = [{"host_bucket": 2, "log_rows": 5, **{f"next_due_{c}": None for c in range(4)}}]
+    out = merge_summaries(known, {4: {"host_bucket": 4, "folded_through": 7, **row}}, waiting, 7)
+    assert {b: r["folded_through"] for b, r in out.items()} == {1: 7, 2: 2, 3: 9, 4: 7}  # of 2 rows from 3 on are not in the base yet

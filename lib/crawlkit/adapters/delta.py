@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Part = Mapping[str, Sequence[str | int]]  # partition column -> its values
+Above = tuple[str, int]  # column, value
 DIRECT_FILES = 1000
 S3_DIRECT_FILES = 16  # each costs three calls of planning, two of them one after the other
 APPEND_TRIES = 10  # an addition meets at most a compaction
@@ -76,8 +77,11 @@ class Tables:
         log = Path(self.path(name), "_delta_log")  # a first write that died leaves it empty
         return next(log.glob("[0-9]*.json"), None) is not None or next(log.glob("[0-9]*.parquet"), None) is not None
 
-    def read(self, name: str, part: Part | None = None) -> "DataFrame":
-        """The table, or some partitions of it; an empty frame of its schema if there are none. Raises TableError."""
+    def read(self, name: str, part: Part | None = None, above: Above | None = None) -> "DataFrame":
+        """The table, or some partitions of it; an empty frame of its schema if there are none. Raises TableError.
+
+        above: only rows in which an integer column (one of `Table.stats`) is above a value; files without such a row are not opened.
+        """
         from py4j.protocol import Py4JNetworkError
 
         spark = self.spark  # that it does not start says nothing about the table
@@ -87,14 +91,15 @@ class Tables:
             log = self._log(name)
             lacks = self._lacks(name, [f.name for f in log.schema().fields])
             place = spark_place(self.path(name))
-            files = [f"{place}/{path}" for path, _, _ in self._files(log, part)]
+            files = [f"{place}/{path}" for path, _, _ in self._files(log, part, above)]
+            more = "true" if above is None else f"{above[0]} > {above[1]}"
             if not files:
                 return self._empty(name)
             if len(files) <= (DIRECT_FILES if self._store is None else S3_DIRECT_FILES):  # Delta's own scan runs a Spark job on its log for each table of a query
-                return spark.read.schema(", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)).option("basePath", place).parquet(*files)
+                return spark.read.schema(", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)).option("basePath", place).parquet(*files).where(more)
             df = spark.read.format("delta").load(place)
             df = df.selectExpr("*", *[f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns if c.name in lacks])
-            return df.where(" AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true")
+            return df.where(" AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true").where(more)
         except (OSError, Py4JNetworkError):  # the JVM has died: that says nothing about the table
             raise
         except Exception as e:
@@ -140,9 +145,9 @@ class Tables:
         wanted = [pyarrow.dataset.field(c).isin(pa.array(list(values), dataset.schema.field(c).type)) for c, values in (part or {}).items()]
         return dataset.filter(functools.reduce(operator.and_, wanted)) if wanted else dataset
 
-    def count(self, name: str, part: Part | None = None) -> int:
-        """Rows of some partitions (None: of the table), from the log alone."""
-        return sum(n for _, _, n in self._files(self._log(name), part)) if self.exists(name) else 0
+    def count(self, name: str, part: Part | None = None, above: Above | None = None) -> int:
+        """Rows of some partitions (None: of the table), from the log alone; with `above`, of the files that have such a row."""
+        return sum(n for _, _, n in self._files(self._log(name), part, above)) if self.exists(name) else 0
 
     def bytes(self, name: str) -> int:
         """Size of the table's current files."""
@@ -253,13 +258,15 @@ class Tables:
 
         return delta_options(self._s3)
 
-    def _files(self, log: "DeltaTable", part: Part | None) -> Iterator[tuple[str, int, int]]:
-        """(path, bytes, rows) of the current files of some partitions."""
+    def _files(self, log: "DeltaTable", part: Part | None, above: Above | None = None) -> Iterator[tuple[str, int, int]]:
+        """(path, bytes, rows) of the current files of some partitions, without those that have no row `above`."""
         actions = pa.table(log.get_add_actions(flatten=True))
         wanted = {f"partition.{c}": {str(v) for v in values} for c, values in (part or {}).items()}
         values = [actions.column(c).to_pylist() for c in wanted]
+        most = actions.column(f"max.{above[0]}").to_pylist() if above is not None and f"max.{above[0]}" in actions.column_names else None
         for i, (path, size, rows) in enumerate(zip(*(actions.column(c).to_pylist() for c in ("path", "size_bytes", "num_records")), strict=True)):
-            if all(str(column[i]) in allowed for column, allowed in zip(values, wanted.values(), strict=True)):
+            below = most is not None and most[i] is not None and most[i] <= above[1]
+            if not below and all(str(column[i]) in allowed for column, allowed in zip(values, wanted.values(), strict=True)):
                 yield path, size, rows
 
     def conform(self, name: str, df: "DataFrame") -> "DataFrame":

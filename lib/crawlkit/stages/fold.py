@@ -18,12 +18,23 @@ ROW = [c for c in TABLES["crawldb"].column_names if c != "url_key"]
 _SIGNALS = ("kind", "writer", "seq", "due_at", "force", "mode")
 
 
-def reduce_rows(base: DataFrame, log: DataFrame) -> DataFrame:
+def reduce_rows(base: DataFrame, log: DataFrame, few: bool = False) -> DataFrame:
     """crawldb rows as they are once `log` is folded into `base`: one row for each url_key.
 
     The newest state row wins; a key without one takes its first found row. Found rows newer than the state lower the
     depth, tell a sitemap or feed from a page, make the URL due (`due_at`; `force` wakes the dead and refused too) and change priority as their mode says.
+    few: the log's keys fit into each task's memory, so rows of the base that it does not name are not moved at all.
     """
+    named = log.select("url_key").distinct()
+    named = F.broadcast(named) if few else named
+    rest = base.select("url_key", *ROW).join(named, "url_key", "left_anti").withColumn("fetch_kind", F.coalesce("fetch_kind", F.lit("page")))
+    return _reduced(base.join(named, "url_key", "left_semi"), log).unionByName(rest)
+
+
+FEW_ROWS = 1_000_000  # of the log: their keys are some 100 MB in a task
+
+
+def _reduced(base: DataFrame, log: DataFrame) -> DataFrame:
     as_log = base.select("url_key", *ROW, F.lit("state").alias("kind"), F.lit("").alias("writer"), F.lit(-1).cast("bigint").alias("seq"),
                          F.lit(None).cast("timestamp").alias("due_at"), F.lit(False).alias("force"), F.lit(None).cast("string").alias("mode"))
     rows = as_log.unionByName(log.select("url_key", *ROW, *_SIGNALS))
@@ -79,12 +90,14 @@ def log_summary(log: DataFrame) -> DataFrame:
     return log.groupBy("host_bucket").agg(F.count("*").alias("log_rows"), *_due_columns(F.coalesce("due_at", "next_fetch")))
 
 
-def merge_summaries(known: Mapping[int, Mapping[str, Any]], folded: Mapping[int, Mapping[str, Any]], waiting: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
+def merge_summaries(known: Mapping[int, Mapping[str, Any]], folded: Mapping[int, Mapping[str, Any]], waiting: Iterable[Mapping[str, Any]], through: int) -> dict[int, dict[str, Any]]:
     """`buckets` rows by bucket: those folded anew, and those whose log rows wait, made due by them.
 
-    A waiting bucket keeps the earlier of the times, so it may be looked at in vain, never too late.
+    through: the number through which all rows are in the log; a bucket without live rows is folded through it, so that older files need not be read. A waiting bucket keeps the earlier of the times, so it may be looked at in vain, never too late.
     """
-    out = {b: dict(r) for b, r in known.items()} | {b: dict(r) for b, r in folded.items()}
+    waiting = list(waiting)
+    idle = {b: dict(r) | {"folded_through": max(through, r["folded_through"] or 0)} for b, r in known.items() if b not in {w["host_bucket"] for w in waiting}}
+    out = {b: dict(r) for b, r in known.items()} | idle | {b: dict(r) for b, r in folded.items()}
     for r in waiting:
         row = out.setdefault(r["host_bucket"], {"host_bucket": r["host_bucket"], "rows": 0, "folded_through": None})
         row["log_rows"] = r["log_rows"]
