@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Counts = dict[str, Any]
 LEFT_OUT = "left-out"  # due URLs that generate left out, by reason: kept beside its list, for a run that dies between claim and mark
-COMPILED_ROWS = 200_000  # 1.4 million links are ranked in 4.7 CPU s, and in 11 by interpreted plans
+COMPILED_ROWS = 100_000  # 1.4 million links are ranked in 4.7 CPU s, and in 11 by interpreted plans
 REBUILT = ("crawldb", "crawldb_log", "buckets")  # tables that `crawlkit rebuild` makes again
 
 
@@ -379,7 +379,8 @@ def dedup(job: Job, round_: Round) -> Counts:
                 bodies = job.read("pages", {"round_id": rounds}).select("capture_id", "text", "text_bytes")
                 alike = job.tables.files(d.verified(job.spark, pairs, bodies, job.cfg.dedup, round_.id, job.tables.writer("similar"))) if rounds else []
                 job.tables.commit("similar", alike, where)
-                job.tables.replace("duplicates", d.clusters(job.spark, job.read("contents"), job.read("similar"), job.read("ranks")))
+                with job.compiled(job.tables.count("similar")):
+                    job.tables.replace("duplicates", d.clusters(job.spark, job.read("contents"), job.read("similar"), job.read("ranks")))
         members = job.read("duplicates").selectExpr("count(*) AS members", "count(DISTINCT cluster_id) AS clusters").first()
     finally:
         pages.unpersist()

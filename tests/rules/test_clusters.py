@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import numpy as np
 
-from crawlkit.rules.clusters import Components, DupPage, Match, Member, NearPolicy, block_pairs, choose_canonical, cluster_pages, match
+from crawlkit.rules.clusters import Components, DupPage, Match, Member, NearPolicy, block_pairs, choose_canonical, cluster_pages, component_of, match
 from crawlkit.rules.fingerprint import fingerprint, hamming, shingles
 
 random.seed(5)
@@ -73,6 +73,25 @@ def test_components_join_through_the_middle():
     found = cluster_pages(pages)
     assert [c.members for c in found.clusters] == [tuple(p.url for p in pages[:3])]
     assert all(m.jaccard >= 0.8 for _, _, m in found.clusters[0].evidence)
+
+
+@given(st.integers(1, 60), st.lists(st.tuples(st.integers(0, 59), st.integers(0, 59)), max_size=80))
+def test_components_of_arrays_are_those_of_the_union_find(n, edges):
+    edges = [(a % n, b % n) for a, b in edges]
+    joined = Components()
+    for node in range(n):
+        joined.find(node)
+    for a, b in edges:
+        joined.union(a, b)
+    right = {node: min(members) for members in joined.groups() for node in members}
+    a, b = (np.array([e[k] for e in edges], np.int64) for k in (0, 1))
+    assert component_of(a, b, n).tolist() == [right[node] for node in range(n)]
+
+
+def test_a_long_chain_is_one_component():
+    n = 200_000
+    order = np.random.default_rng(1).permutation(n)
+    assert not component_of(order[:-1], order[1:], n).any()
 
 
 def test_equal_texts_are_linear_and_counted():

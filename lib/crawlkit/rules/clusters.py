@@ -103,6 +103,23 @@ class Components(Generic[K]):
         return list(out.values())
 
 
+def component_of(a: np.ndarray, b: np.ndarray, n: int) -> np.ndarray:
+    """For each of the nodes 0 to n - 1 the smallest node of its connected component. a, b: int [m], the ends of the edges.
+
+    Labels sink along edges and are followed to their own labels until none changes (FastSV, Zhang, Azad and Hu 2020): for millions of edges.
+    """
+    label = np.arange(n)
+    while True:
+        low = np.minimum(label[a], label[b])
+        new = label.copy()
+        for at in (a, b, label[a], label[b]):
+            np.minimum.at(new, at, low)
+        new = new[new]
+        if (new == label).all():
+            return label
+        label = new
+
+
 class Member(NamedTuple):
     """What the choice of a canonical page looks at. `named`: members whose canonical link or redirect names it."""
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from crawlkit.config import Dedup
 from crawlkit.rules.candidates import candidate_pairs, distances
-from crawlkit.rules.clusters import Components, NearPolicy, match
+from crawlkit.rules.clusters import Components, NearPolicy, component_of, match
 from crawlkit.rules.fingerprint import minhash_bands, shingles, simhash_blocks
 from crawlkit.stages.files import Writer, through
 from crawlkit.tables import FILES_DDL
@@ -202,28 +202,33 @@ def _judged(pairs: pa.Table, known: dict[str, np.ndarray], policy: NearPolicy, r
                                               "merged": pa.array([m.merged for m in found], pa.bool_()), "round_id": pa.array([round_id] * len(found), pa.string())})
 
 
+def components(pairs: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """The texts of pairs (a_text, b_text) and, for each, one text of its component that stands for all."""
+    ends = pa.chunked_array([*pairs["a_text"].chunks, *pairs["b_text"].chunks], pa.string()).combine_chunks().dictionary_encode()
+    code = ends.indices.to_numpy()
+    root = component_of(code[:len(pairs)], code[len(pairs):], len(ends.dictionary))
+    return ends.dictionary, ends.dictionary.take(pa.array(root))
+
+
 def clusters(spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks: DataFrame) -> DataFrame:
     """`duplicates`: the members of all clusters of two URLs and more, with canonical page and evidence."""
     newest = Window.partitionBy("url_key").orderBy(F.desc("round_no"))
     current = contents.withColumn("place", F.row_number().over(newest)).where("place = 1 AND text_sha256 IS NOT NULL").select("url_key", "url", "capture_id", "text_sha256")
     merged = similar.where("merged").select("a_text", "b_text", "method", "distance", "jaccard")
-    joined: Components[str] = Components()
-    for batch in merged.select("a_text", "b_text").toArrow().to_batches():
-        for a, b in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-            joined.union(a, b)
-    root_of = spark.createDataFrame([(text, members[0]) for members in joined.groups() for text in members], "text_sha256 string, root string")
+    texts, roots = components(merged.select("a_text", "b_text").toArrow())
+    root_of = spark.createDataFrame(pa.table({"text_sha256": texts, "root": roots}))
     members = current.join(F.broadcast(root_of), "text_sha256", "left").withColumn("root", F.coalesce("root", "text_sha256"))
     whole = Window.partitionBy("root")
+    best_first = whole.orderBy(F.desc(F.coalesce("inlinks", F.lit(0))), F.length("url"), "url")
     ranked = (members.withColumn("size", F.count("*").over(whole)).where("size > 1").join(ranks.select("url_key", "inlinks"), "url_key", "left")
-              .withColumn("place", F.row_number().over(whole.orderBy(F.desc(F.coalesce("inlinks", F.lit(0))), F.length("url"), "url"))))
-    heads = ranked.where("place = 1").select("root", F.col("url_key").alias("cluster_id"), F.col("url").alias("canonical_url"), F.col("text_sha256").alias("head_text"))
+              .withColumns({"cluster_id": F.first("url_key").over(best_first), "canonical_url": F.first("url").over(best_first), "head_text": F.first("text_sha256").over(best_first)}))
     # what a text that is not the canonical page's was compared with: its most alike neighbour
     sides = merged.select(F.col("a_text").alias("text_sha256"), F.col("b_text").alias("other"), "method", "distance", "jaccard").unionByName(
         merged.select(F.col("b_text").alias("text_sha256"), F.col("a_text").alias("other"), "method", "distance", "jaccard"))
     some_url = current.groupBy("text_sha256").agg(F.min("url").alias("evidence_url")).withColumnRenamed("text_sha256", "other")
     alive = sides.join(some_url, "other")
     best = alive.groupBy("text_sha256").agg(F.max_by(F.struct("method", "distance", "jaccard", "evidence_url"), F.struct("jaccard", "evidence_url")).alias("near"))
-    out = ranked.join(heads, "root").join(best, "text_sha256", "left")
+    out = ranked.join(best, "text_sha256", "left")
     head, same = F.col("url_key") == F.col("cluster_id"), F.col("text_sha256") == F.col("head_text")
 
     def pick(canonical: Column, exact: Column, near: Column) -> Column:
