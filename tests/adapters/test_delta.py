@@ -122,12 +122,12 @@ def test_statistics_bound_every_value(tmp_path_factory, urls, times):
     urls, times = urls + [None] * (n - len(urls)), [x and x.replace(tzinfo=datetime.UTC) for x in times] + [None] * (n - len(times))
     path = tmp_path_factory.mktemp("s") / "x.parquet"
     columns = {c.name: pa.nulls(n, delta_files.ARROW[c.type]) for c in t.columns if c.name != "host_bucket"}
-    pa.parquet.write_table(pa.table(columns | {"url": pa.array(urls, pa.string()), "next_fetch": pa.array(times, pa.timestamp("us", "UTC"))}), path)
+    pa.parquet.write_table(pa.table(columns | {"capture_id": pa.array(urls, pa.string()), "next_fetch": pa.array(times, pa.timestamp("us", "UTC"))}), path)
     stats = json.loads(json.dumps(delta_files.statistics(t, pa.parquet.read_metadata(path))))
-    assert stats["numRecords"] == n and stats["nullCount"]["url"] == urls.count(None) and stats["nullCount"]["next_fetch"] == times.count(None)
+    assert stats["numRecords"] == n and stats["nullCount"]["capture_id"] == urls.count(None) and stats["nullCount"]["next_fetch"] == times.count(None)
     for u in filter(lambda u: u is not None, urls):
-        assert stats["minValues"].get("url", "").encode() <= u.encode()
-        assert u.encode() <= stats["maxValues"].get("url", "\U0010ffff" * 99).encode()
+        assert stats["minValues"].get("capture_id", "").encode() <= u.encode()
+        assert u.encode() <= stats["maxValues"].get("capture_id", "\U0010ffff" * 99).encode()
     for x in filter(None, times):
         assert datetime.datetime.fromisoformat(stats["minValues"]["next_fetch"]) <= x <= datetime.datetime.fromisoformat(stats["maxValues"]["next_fetch"])
 

@@ -94,7 +94,7 @@ def main_text(doc: Document) -> str:
     block_votes = [_votes(b) for b in doc.blocks]
     votes = _summed(doc, block_votes, outside)
     for i, (parent, tag, names) in enumerate(elements):
-        outside[i] = outside[parent] or votes[i] < _side_matter(tag, names) * (votes[0] + 1)
+        outside[i] = outside[parent] or (names != "" or tag in _OTHER_TAGS) and votes[i] < _side_matter(tag, names) * (votes[0] + 1)
     votes = _summed(doc, block_votes, outside)
     best = 0
     for i, (parent, _, _) in enumerate(elements):
