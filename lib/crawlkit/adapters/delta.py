@@ -20,7 +20,7 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.dataset
 
-from crawlkit.adapters.delta_files import TableWriter, Where, add_action, arrow_table, delta_schema
+from crawlkit.adapters.delta_files import TableWriter, Where, add_action, arrow_table, delta_schema, write_files
 from crawlkit.adapters.objects import StoreUnavailable, open_objects
 from crawlkit.config import S3
 from crawlkit.tables import ARROW, FILES_DDL, TABLES, Table
@@ -169,7 +169,7 @@ class Tables:
         frame = self.conform(name, data)
         if several:  # a partition in one task, so in one file, in the order of its key
             frame = frame.repartition(*several).sortWithinPartitions(*several, *t.key)
-        return self.files(frame.mapInArrow(functools.partial(_write_all, self.writer(name)), FILES_DDL))
+        return self.files(frame.mapInArrow(functools.partial(write_files, t, self._where(t)), FILES_DDL))
 
     def files(self, written: "DataFrame") -> "list[AddAction]":
         """Lets tasks that write data files themselves do so. written: FILES_DDL."""
@@ -191,7 +191,7 @@ class Tables:
         self._commit(t, self._write(t, rows), None, keep=True)
 
     def _write(self, t: Table, rows: Sequence[Mapping[str, Any]]) -> "list[AddAction]":
-        return [add_action(r) for b in _write_all(self.writer(t.name), arrow_table(t, rows).to_batches()) for r in b.to_pylist()]
+        return [add_action(r) for b in write_files(t, self._where(t), arrow_table(t, rows).to_batches()) for r in b.to_pylist()]
 
     def _where(self, t: Table) -> Where:
         return Where(self.path(t.name), self._s3, self._spool)
@@ -328,13 +328,6 @@ class Tables:
     def _unreachable(self, name: str, e: Exception) -> StoreUnavailable:
         said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(e)).split())
         return e if isinstance(e, StoreUnavailable) else StoreUnavailable(f"table {name} at {self.path(name)} cannot be reached: {said:.400}; check that the store is up and s3.endpoint_url is right")
-
-
-def _write_all(make: Callable[[], TableWriter], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    writer = make()
-    for batch in batches:
-        yield from writer.add(batch)
-    yield from writer.close()
 
 
 def spark_place(place: str) -> str:

@@ -59,6 +59,14 @@ class TableWriter:
             yield file.close(self._t)
 
 
+def write_files(t: Table, where: Where, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write batches of all of the table's columns; yields one row (`FILES`) a file."""
+    writer = TableWriter(t, where)
+    for batch in batches:
+        yield from writer.add(batch)
+    yield from writer.close()
+
+
 def _runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[dict[str, str], pa.RecordBatch]]:
     """Slices of equal values in `columns`, with those values."""
     ends = {batch.num_rows}.union(*(pa.compute.run_end_encode(batch.column(c)).run_ends.to_pylist() for c in columns))
