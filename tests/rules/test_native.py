@@ -27,6 +27,7 @@ MARKUP = st.lists(
         st.builds(lambda tag, attributes: f"<{tag} {' '.join(attributes)}>", st.sampled_from(TAGS), st.lists(st.sampled_from(ATTRIBUTES), max_size=3)),
         st.sampled_from(TAGS).map(lambda tag: f"</{tag}>"),
         st.text(st.sampled_from("ab é\u3000\u2003\xa0\x1f\n\t&<💡"), max_size=6),
+        st.text(st.sampled_from("abcdefgh   \n\t\x01\x7fé"), min_size=8, max_size=40),
     ),
     max_size=40,
 ).map("".join)
@@ -67,6 +68,17 @@ def test_the_walk_on_the_standards_cases_and_mutated_pages():
     rng = random.Random(SEED)
     for _ in range(500):
         both(mutated(rng, "html").decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize("text", [b"\x7f\x80b", b"a\xe2\x82<!---->\xac", b"\xe2\x82\xac\x80", b"\xed\xa0\x80", b"\xc3", b"\xf5\x80\x80\x80 x", b"\xc0\x80", b"abcdefgh\xffijklmnop", b"\xc3\xa9\xc4\x80\xf0\x9f\x92\xa1", b"\xc3\xa9", b"\xf4\x8f\xbf\xbf\xef\xbf\xbf"])
+def test_bytes_that_are_no_utf8_are_replaced(text):
+    doc = read_html(b"<p><a href=x>" + text + b"</a></p>")
+    whole = text.replace(b"<!---->", b"").decode("utf-8", "replace")
+    assert (doc.text, doc.anchors[0].text) == (whole, whole)
+
+
+def test_elements_that_differ_in_nothing_are_told_apart_by_their_parents():
+    both("<ul class=a>" + "<li>x<li>y" * 40 + "</ul><ul class=a>" + "<li>z" * 3 + "<div class=b></div><div id=b></div><div class=b></div></ul>")
 
 
 def test_the_walk_keeps_the_limits_of_its_twin(monkeypatch):
@@ -122,7 +134,8 @@ def test_an_automaton_that_leads_astray_is_refused():
 @example(b"\xc0\x80")
 @example(b"1234567\xc3")
 def test_utf8_is_what_python_decodes(raw):
-    assert _scan.is_utf8(raw) is charset.is_utf8(raw)
+    for page in (raw, b"a" * 50 + raw, raw + b"a" * 70 + raw):
+        assert _scan.is_utf8(page) is charset.is_utf8(page)
 
 
 @given(st.lists(st.sampled_from([b"<", b">", b"<b", b"<I ", b"<code/", b"a", b" ", b"=", b"'", b'"', b"/", b"x=1 ", b"y", b"<strong>", b"<em", b"\n", b"0" * 50]), max_size=60).map(b"".join))
@@ -131,7 +144,7 @@ def test_tags_are_counted_alike(raw):
     assert _scan.tag_measures(raw, 40, 3)[1] == len(htmlguard._FORMAT_OPEN.findall(raw))
 
 
-REFERENCES = st.lists(st.sampled_from(["http://", "https://", "//", "/", "a", "B.c", ".", "..", "?", "&", "=", "#", ":", ":80", "host.example", "WWW.x.org", "1.2.3.4", "0x7f.1", "xn--a", "-", "%41", "%", ";jsessionid=1", ";", " ", "\t", "\n", "é", "\\", "@", "[", "|", "utm_source=1", "sid", "A=1", "b=2", "a=", "c", "'", "\x00", "~"]), max_size=8).map("".join)  # fmt: skip
+REFERENCES = st.lists(st.sampled_from(["http://", "https://", "//", "/", "a", "B.c", ".", "..", "?", "&", "=", "#", ":", ":80", "host.example", "WWW.x.org", "1.2.3.4", "0x7f.1", "xn--a", "-", "%41", "%", ";jsessionid=1", ";", " ", "\t", "\n", "é", "\\", "@", "[", "|", "%2F", "%7C", "%2e", "%E9%2f", "javascript:", "mailto:", "utm_source=1", "sid", "A=1", "b=2", "a=", "c", "'", "\x00", "~"]), max_size=8).map("".join)  # fmt: skip
 POLICIES = [UrlPolicy.of(Urls()), UrlPolicy.of(Urls(remove_tracking=False, remove_session=False)), UrlPolicy.of(Urls(host_params={"host.example": ["a"]})), UrlPolicy.of(Urls(fold_www=True)), UrlPolicy.of(Urls(keep_route_fragments=["host.example"]))]
 
 
@@ -139,6 +152,14 @@ POLICIES = [UrlPolicy.of(Urls()), UrlPolicy.of(Urls(remove_tracking=False, remov
 @example("path #x", "http://host.example/", POLICIES[0])
 @example(" a?b c ", "http://host.example/", POLICIES[0])
 @example("//Host.example/?a=1&b=2", "http://host.example/", POLICIES[2])
+@example("?b=2&a=1", "http://host.example/", POLICIES[0])
+@example("/?b=2&&a=1&b=1&utm_source=1&b&", "http://host.example/", POLICIES[0])
+@example("/?&&", "http://host.example/", POLICIES[0])
+@example("/%2F%2e?a=%7C&a=%2e", "http://host.example/", POLICIES[0])
+@example("/?" + "&".join(f"p{70 - n}=1" for n in range(70)), "http://host.example/", POLICIES[0])
+@example(" #x", "http://host.example/d?a=1", POLICIES[0])
+@example("#x", "http://host.example/d?b=1&a=1", POLICIES[0])
+@example("#x", "https://host.example:8443/d/e?q=1", POLICIES[0])
 def test_a_resolver_is_canonicalize(reference, base, policy):
     def result(call):
         try:
@@ -148,6 +169,45 @@ def test_a_resolver_is_canonicalize(reference, base, policy):
 
     resolver = urls.Resolver(base, policy)
     assert result(lambda: resolver.canonicalize(reference)) == result(lambda: urls.canonicalize(reference.strip("\t\n\x0c\r "), base, policy))
+
+
+class Known(dict):
+    """References -> (URL, None) or (None, the reason), looked up where they are missing; `asked`: which were."""
+
+    def __init__(self, base, policy):
+        self.base, self.policy, self.asked = base, policy, []
+
+    def __missing__(self, reference):
+        self.asked.append(reference)
+        try:
+            self[reference] = urls.canonicalize(reference.strip("\t\n\x0c\r "), self.base, self.policy), None
+        except Refused as refused:
+            self[reference] = None, refused.reason
+        return self[reference]
+
+
+@given(st.lists(REFERENCES, max_size=12), st.sampled_from(POLICIES))
+def test_a_pages_references_are_resolved_as_one_by_one(references, policy):
+    base = "http://host.example/d/e?q=1"
+    items = [("a", reference) for reference in references]
+    resolver, known, twin = urls.Resolver(base, policy), Known(base, policy), Known(base, policy)
+    ours = resolver.many(items, 1, known)
+    resolver._plain = None
+    assert ours == resolver.many(items, 1, twin)
+    assert known == twin and set(known.asked) <= set(twin.asked)
+
+
+def test_ordinary_references_need_no_second_look():
+    known = Known("http://host.example/d?q=1", POLICIES[0])
+    references = ["/a", "b?y=1&x=2", "#top", "//other.example", "https://x.example/%E5?a=%2F", "/a"]
+    assert len(urls.Resolver(known.base, POLICIES[0]).many([(r,) for r in references], 0, known)) == 6
+    assert not known.asked and known["b?y=1&x=2"] == ("http://host.example/b?x=2&y=1", None)
+
+
+@pytest.mark.parametrize("arguments", [({}, [("a",)], 1), ({}, ["a"], 0), ({}, [(1,)], 0), ({"a": "b"}, [("a",)], 0), ({}, (), 0), ([], [], 0), ({}, [("a",)], -1)])
+def test_what_is_no_list_of_references_is_refused(arguments):
+    with pytest.raises(TypeError):
+        _scan.plain_urls(*arguments, "http://h/", "http://h", "/", frozenset(), ())
 
 
 @pytest.mark.parametrize("url", ["http://host.example/", "https://host.example:8443/a:b", "http://[2001:db8::1]/x", "http://[::1]:81/:", "http://a/b//c"])

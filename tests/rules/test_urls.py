@@ -164,7 +164,7 @@ def test_parts():
     assert canonical_many(["/a", "mailto:x"], "http://site.example/")[0] == "http://site.example/a"
 
 
-PIECES = ["http://", "https://", "HTTP:", "//", "/", "\\", "site.example", "Bücher.example", "127.1", "0x7f.1", "[::1]", "xn--bcher-kva.example", "..", ".", "%2e", "%2E%2e", "%", "%41", "%c3%a9", "%zz", "é", "\u3002", "?", "&", "=", "a", "B", "~", "'", '"', " ", "\t", "\n", "#", "@", ":", ":80", ":0443", ";jsessionid=1", "utm_source=x", "sid=1", "b=2&a=1", "|", "[", "^", "`", "{", "+", "$", "\ud800", "\x00", "\x7f", "\u00ad"]
+PIECES = ["http://", "https://", "HTTP:", "javascript:", "mailto:", "x-y.z+1:", "Ftp:", "file:", "wss:", "1a:", "//", "/", "\\", "site.example", "Bücher.example", "127.1", "0x7f.1", "[::1]", "xn--bcher-kva.example", "..", ".", "%2e", "%2E%2e", "%", "%41", "%c3%a9", "%zz", "é", "\u3002", "?", "&", "=", "a", "B", "~", "'", '"', " ", "\t", "\n", "#", "@", ":", ":80", ":0443", ";jsessionid=1", "utm_source=x", "sid=1", "b=2&a=1", "|", "[", "^", "`", "{", "+", "$", "\ud800", "\x00", "\x7f", "\u00ad"]
 URL_TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.lists(st.sampled_from(PIECES), max_size=10).map(lambda p: "http://site.example/" + "".join(p)))
 
 

@@ -6,30 +6,88 @@
 #endif
 #include <Python.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 typedef unsigned char byte;
 
-static int is_space(byte c) { return c == ' ' || (c >= 0x09 && c <= 0x0D && c != 0x0B); } /* HTML's: without VT */
+/* What a byte may be in a tag. SPACE is HTML's: without VT. */
+enum { SPACE = 1, SLASH = 2, CLOSE = 4, EQUALS = 8 };
+static const byte CLASS[256] = {['\t'] = SPACE, ['\n'] = SPACE, ['\f'] = SPACE, ['\r'] = SPACE, [' '] = SPACE, ['/'] = SLASH, ['>'] = CLOSE, ['='] = EQUALS};
+
+static int is_space(byte c) { return CLASS[c] & SPACE; }
+static int ends_name(byte c) { return CLASS[c] & (SPACE | SLASH | CLOSE); }
 static int is_letter(byte c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 
+/* A name of at most 6 letters as one number, the last letter lowest. */
+#define WORD2(a, b) ((uint64_t)(a) << 8 | (b))
+#define WORD3(a, b, c) (WORD2(a, b) << 8 | (c))
+#define WORD4(a, b, c, d) (WORD3(a, b, c) << 8 | (d))
+#define WORD5(a, b, c, d, e) (WORD4(a, b, c, d) << 8 | (e))
+#define WORD6(a, b, c, d, e, f) (WORD5(a, b, c, d, e) << 8 | (f))
+
 static int is_format(const byte *at, const byte *end) {
-    /* the first letters, so that most tags are settled by one look */
     static const char first[32] = {['b' & 31] = 1, ['c' & 31] = 1, ['e' & 31] = 1, ['f' & 31] = 1, ['i' & 31] = 1, ['n' & 31] = 1, ['s' & 31] = 1, ['t' & 31] = 1, ['u' & 31] = 1};
-    static const char *const names[] = {"b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"};
-    char word[8];
-    size_t n = 0;
-    if (at == end || !first[*at & 31]) return 0;
-    while (at < end && n < 7 && is_letter(*at)) word[n++] = (char)(*at++ | 0x20);
-    if (!n || n == 7 || at == end || !(*at == '>' || *at == '/' || is_space(*at))) return 0;
-    word[n] = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(word, names[i]) == 0) return 1;
-    return 0;
+    uint64_t word = 0;
+    const byte *start = at;
+    if (at == end || !first[*at & 31]) return 0; /* most tags are settled by one look */
+    while (at < end && at - start < 7 && is_letter(*at)) word = word << 8 | (*at++ | 0x20);
+    if (at == start || at - start == 7 || at == end || !ends_name(*at)) return 0;
+    switch (word) {
+    case 'b':
+    case 'i':
+    case 's':
+    case 'u':
+    case WORD2('e', 'm'):
+    case WORD2('t', 't'):
+    case WORD3('b', 'i', 'g'):
+    case WORD4('c', 'o', 'd', 'e'):
+    case WORD4('f', 'o', 'n', 't'):
+    case WORD4('n', 'o', 'b', 'r'):
+    case WORD5('s', 'm', 'a', 'l', 'l'):
+    case WORD6('s', 't', 'r', 'i', 'k', 'e'):
+    case WORD6('s', 't', 'r', 'o', 'n', 'g'):
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* The first byte from `at` on that CLASS says something of. */
+static const byte *class_at(const byte *at, const byte *end) {
+#ifdef __SSE2__
+    for (; end - at >= 16; at += 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at), from_tab = _mm_sub_epi8(bytes, _mm_set1_epi8('\t'));
+        const __m128i low = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\v')), _mm_cmpeq_epi8(_mm_min_epu8(from_tab, _mm_set1_epi8('\r' - '\t')), from_tab));
+        const __m128i space = _mm_or_si128(low, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(' '))), slash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('/'));
+        const __m128i end_or_value = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('>')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('=')));
+        const int found = _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(space, slash), end_or_value));
+        if (found) return at + __builtin_ctz((unsigned)found);
+    }
+#endif
+    while (at < end && !CLASS[*at]) at++;
+    return at;
+}
+
+/* The first `wanted` from `at` on, or the end: what is near without a call. */
+static const byte *byte_at(const byte *at, const byte *end, byte wanted) {
+#ifdef __SSE2__
+    if (end - at >= 64) {
+        const __m128i all = _mm_set1_epi8((char)wanted), *bytes = (const __m128i *)(const void *)at;
+        uint64_t found = 0;
+        for (int i = 0; i < 4; i++) found |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(bytes + i), all)) << 16 * i;
+        if (found) return at + __builtin_ctzll(found);
+        at += 64;
+    }
+#endif
+    const byte *found = at < end ? memchr(at, wanted, (size_t)(end - at)) : NULL;
+    return found ? found : end;
 }
 
 /* Behind a tag's name. */
 static const byte *name_end(const byte *at, const byte *end) {
-    while (at < end && !is_space(*at) && *at != '/' && *at != '>') at++;
+    while ((at = class_at(at, end)) < end && !ends_name(*at)) at++;
     return at;
 }
 
@@ -37,19 +95,18 @@ static const byte *name_end(const byte *at, const byte *end) {
  * name is due begins one, and a quote that is never closed reaches the end. */
 static const byte *tag_end(const byte *at, const byte *end, Py_ssize_t *attributes) {
     for (*attributes = 0;; ++*attributes) {
-        while (at < end && (is_space(*at) || *at == '/')) at++;
+        while (at < end && CLASS[*at] & (SPACE | SLASH)) at++;
         if (at == end) return at;
         if (*at == '>') return at + 1;
-        for (at++; at < end && !is_space(*at) && *at != '/' && *at != '>' && *at != '=';) at++;
-        const byte *value = at;
+        const byte *value = at = class_at(at + 1, end);
         while (value < end && is_space(*value)) value++;
         if (value == end || *value != '=') continue;
         for (value++; value < end && is_space(*value);) value++;
         if (value < end && (*value == '"' || *value == '\'')) {
-            const byte *close = memchr(value + 1, *value, (size_t)(end - value - 1));
-            at = close ? close + 1 : end;
+            at = byte_at(value + 1, end, *value);
+            at += at < end;
         } else {
-            while (value < end && !is_space(*value) && *value != '>') value++;
+            while ((value = class_at(value, end)) < end && !(CLASS[*value] & (SPACE | CLOSE))) value++;
             at = value;
         }
     }
@@ -67,7 +124,7 @@ static PyObject *tag_measures(PyObject *self, PyObject *args) {
     int many = 0;
     if (!PyArg_ParseTuple(args, "y*nn", &raw, &stretch, &most)) return NULL;
     const byte *at = raw.buf, *end = at + raw.len;
-    while ((at = at < end ? memchr(at, '<', (size_t)(end - at)) : NULL)) {
+    while ((at = byte_at(at, end, '<')) < end) {
         tags++;
         int format = is_format(++at, end);
         formats += format;
@@ -108,10 +165,21 @@ static int same_name(const byte *a, const byte *b, size_t n) {
     return 1;
 }
 
+static byte LENGTHS[N_WORDS];
+static signed char FIRST[32], NEXT[N_WORDS]; /* by first letter: the words that begin with it, -1 behind the last */
+
+static void index_words(void) {
+    memset(FIRST, -1, sizeof FIRST);
+    for (int i = 0; i < N_WORDS; i++) {
+        signed char *first = &FIRST[WORDS[i].name[0] & 31];
+        LENGTHS[i] = (byte)strlen(WORDS[i].name), NEXT[i] = *first, *first = (signed char)i;
+    }
+}
+
 static int word_of(const byte *name, size_t n) {
-    for (int i = 0; n <= 14 && i < N_WORDS; i++)
-        if ((*name | 0x20) == WORDS[i].name[0] && strlen(WORDS[i].name) == n && same_name(name, (const byte *)WORDS[i].name, n)) return i;
-    return -1;
+    int i = FIRST[*name & 31];
+    while (i >= 0 && !(LENGTHS[i] == n && same_name(name, (const byte *)WORDS[i].name, n))) i = NEXT[i];
+    return i;
 }
 
 /* Behind a comment; `at`: behind its "<!--". */

@@ -6,33 +6,59 @@
 
 PyDoc_STRVAR(is_utf8_doc, "is_utf8(raw)\n\nWhether bytes are UTF-8 (RFC 3629: shortest forms, no surrogates, at most U+10FFFF).");
 
+/* Behind the character beyond ASCII that `at` begins with; NULL: it is none. */
+static const byte *character_end(const byte *at, const byte *end) {
+    byte c = *at, low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+    int more = c < 0xC2 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : c < 0xF5 ? 3 : 0;
+    if (!more || end - at <= more || at[1] < low || at[1] > high) return NULL;
+    for (int i = 2; i <= more; i++)
+        if ((at[i] & 0xC0) != 0x80) return NULL;
+    return at + more + 1;
+}
+
+/* The first byte from `at` on that is beyond ASCII, or the end. */
+static const byte *beyond_ascii(const byte *at, const byte *end) {
+#ifdef __SSE2__
+    for (; end - at >= 64; at += 64) {
+        const __m128i *bytes = (const __m128i *)(const void *)at, first = _mm_loadu_si128(bytes), second = _mm_loadu_si128(bytes + 1), third = _mm_loadu_si128(bytes + 2), fourth = _mm_loadu_si128(bytes + 3);
+        if (!_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(first, second), _mm_or_si128(third, fourth)))) continue;
+        const uint64_t low = (uint64_t)_mm_movemask_epi8(first) | (uint64_t)_mm_movemask_epi8(second) << 16, high = (uint64_t)_mm_movemask_epi8(third) | (uint64_t)_mm_movemask_epi8(fourth) << 16;
+        return at + __builtin_ctzll(low | high << 32);
+    }
+#endif
+    for (uint64_t word; end - at >= 8 && (memcpy(&word, at, 8), !(word & 0x8080808080808080u));) at += 8;
+    while (at < end && *at < 0x80) at++;
+    return at;
+}
+
 static PyObject *is_utf8(PyObject *self, PyObject *argument) {
     Py_buffer raw;
     if (PyObject_GetBuffer(argument, &raw, PyBUF_SIMPLE)) return NULL;
     const byte *at = raw.buf, *end = at + raw.len;
-    while (at < end) {
-        uint64_t words[4];
-        while (end - at >= 32 && (memcpy(words, at, 32), !((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u))) at += 32;
-        if (at == end) break;
-        byte c = *at, low = 0x80, high = 0xBF;
-        int more = c < 0x80 ? 0 : c < 0xC2 ? -1 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : c < 0xF5 ? 3 : -1;
-        if (c == 0xE0) low = 0xA0;
-        else if (c == 0xED) high = 0x9F;
-        else if (c == 0xF0) low = 0x90;
-        else if (c == 0xF4) high = 0x8F;
-        if (more < 0 || end - at <= more) break;
-        int good = more == 0 || (at[1] >= low && at[1] <= high);
-        for (int i = 2; i <= more; i++) good = good && (at[i] & 0xC0) == 0x80;
-        if (!good) break;
-        at += more + 1;
-    }
+    while (at && (at = beyond_ascii(at, end)) < end)
+        while (at && at < end && *at >= 0x80) at = character_end(at, end);
     int whole = at == end;
     PyBuffer_Release(&raw);
     return PyBool_FromLong(whole);
 }
 
 /* Characters of a path that is its own canonical spelling (urls.py, _UNIFORM_PATH), but for ";", which may start a session id. */
-static int is_plain(byte c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("/._~!$&'()*+,:@=|[]-", c)); }
+static int is_plain(byte c) {
+    static const char plain[128] = {
+        ['!'] = 1, ['$'] = 1, ['&'] = 1, ['\''] = 1, ['('] = 1, [')'] = 1, ['*'] = 1, ['+'] = 1, [','] = 1, ['-'] = 1, ['.'] = 1, ['/'] = 1, [':'] = 1, ['='] = 1, ['@'] = 1, ['['] = 1, [']'] = 1, ['_'] = 1, ['|'] = 1, ['~'] = 1,
+    };
+    return is_letter(c) || (c >= '0' && c <= '9') || (c < 128 && plain[c]);
+}
+
+static int hex_of(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+
+/* Whether an escape is as the canonical form writes it: in upper case, of a character that needs it (RFC 3986 2.3, 6.2.2). */
+static int is_plain_escape(const char *at, const char *end) {
+    int high, low, c;
+    if (end - at < 3 || *at != '%' || (high = hex_of(at[1])) < 0 || (low = hex_of(at[2])) < 0) return 0;
+    c = high << 4 | low;
+    return !(is_letter((byte)c) || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~');
+}
 
 /* End of a host that begins at `at` and is in its canonical spelling already; 0: let the parser look. */
 static Py_ssize_t plain_host(const char *text, Py_ssize_t at, Py_ssize_t length) {
@@ -52,88 +78,184 @@ static Py_ssize_t plain_host(const char *text, Py_ssize_t at, Py_ssize_t length)
     return at - start > 253 || at == label || !(text[label] >= 'a' && text[label] <= 'z') ? 0 : at;
 }
 
-/* Whether a query is its own canonical form: uniform, its parameters in order, none of them removed. -1: an error is set. */
-static int keeps_query(const char *at, Py_ssize_t length, PyObject *names, PyObject *prefixes) {
-    const char *end = at + length, *before = NULL;
-    Py_ssize_t before_length = 0;
-    for (const char *c = at; c < end; c++)
-        if (*c != '?' && (*c == '\'' || !is_plain((byte)*c))) return 0;
-    for (const char *next; at <= end; at = next + 1) {
-        if (!(next = at < end ? memchr(at, '&', (size_t)(end - at)) : NULL)) next = end;
-        const char *equals = memchr(at, '=', (size_t)(next - at));
-        Py_ssize_t n = (equals ? equals : next) - at;
-        if (next == at || n > 200) return 0;
-        int order = before ? memcmp(before, at, (size_t)(n < before_length ? n : before_length)) : -1;
-        if (before && (order > 0 || (order == 0 && before_length > n))) return 0;
-        PyObject *low = PyUnicode_New(n, 127);
-        if (!low) return -1;
-        char *to = (char *)PyUnicode_1BYTE_DATA(low);
-        for (Py_ssize_t i = 0; i < n; i++) to[i] = at[i] >= 'A' && at[i] <= 'Z' ? (char)(at[i] | 0x20) : at[i];
-        int removed = PySet_Contains(names, low);
-        for (Py_ssize_t i = 0; !removed && i < PyTuple_GET_SIZE(prefixes); i++) removed = (int)PyUnicode_Tailmatch(low, PyTuple_GET_ITEM(prefixes, i), 0, n, -1);
-        Py_DECREF(low);
-        if (removed) return removed < 0 ? -1 : 0;
-        before = at, before_length = n;
-    }
-    return 1;
+typedef struct { const char *at; Py_ssize_t name, length; } parameter_t;
+enum { MAX_REFERENCE = 2000, MAX_PARAMETERS = 64, MAX_NAME_CHARS = 200 };
+
+/* What references are resolved against: plain_url_doc. */
+typedef struct { PyObject *whole, *origin, *folder, *names, *prefixes; } base_t;
+
+/* Whether a parameter of this name is removed; -1: an error is set. */
+static int is_removed(const char *name, Py_ssize_t n, const base_t *base) {
+    if (!PySet_GET_SIZE(base->names) && !PyTuple_GET_SIZE(base->prefixes)) return 0;
+    PyObject *low = PyUnicode_New(n, 127);
+    if (!low) return -1;
+    char *to = (char *)PyUnicode_1BYTE_DATA(low);
+    for (Py_ssize_t i = 0; i < n; i++) to[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
+    int removed = PySet_Contains(base->names, low);
+    for (Py_ssize_t i = 0; !removed && i < PyTuple_GET_SIZE(base->prefixes); i++) removed = (int)PyUnicode_Tailmatch(low, PyTuple_GET_ITEM(base->prefixes, i), 0, n, -1);
+    Py_DECREF(low);
+    return removed;
 }
 
-PyDoc_STRVAR(plain_url_doc,
-"plain_url(reference, origin, folder, names, prefixes)\n\n"
-"Canonical form of a reference that is canonical in itself but for the base: most are. `origin` and `folder` (path up to its last\n"
-"\"/\") are the base's; `names` and `prefixes` of query parameters that are removed (names None: no query is read). None:\n"
-"canonicalize() has to look. Spaces at the ends and a fragment are cut.");
+static int is_after(const parameter_t *a, const parameter_t *b) {
+    int order = memcmp(a->at, b->at, (size_t)(a->name < b->name ? a->name : b->name));
+    return order > 0 || (order == 0 && a->name > b->name);
+}
 
-static PyObject *plain_url(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 5 || !PyUnicode_Check(args[0]) || !PyUnicode_Check(args[1]) || !PyUnicode_Check(args[2]) || !(args[3] == Py_None || PyFrozenSet_Check(args[3])) || !PyTuple_Check(args[4]))
-        return PyErr_Format(PyExc_TypeError, "plain_url takes three strings, a frozenset or None, and a tuple");
-    if (!PyUnicode_IS_COMPACT_ASCII(args[0])) Py_RETURN_NONE;
-    const char *text = (const char *)PyUnicode_1BYTE_DATA(args[0]);
-    Py_ssize_t length = PyUnicode_GET_LENGTH(args[0]);
-    while (length && (*text == ' ' || *text == '\t' || *text == '\n' || *text == '\f' || *text == '\r')) text++, length--;
+/* Writes a query whose characters are as they stay: parameters by name, without those that are removed and empty ones. Its length;
+ * -1: canonicalize() has to look, or an error is set. `out` has room for `length`. */
+static Py_ssize_t canonical_query(const char *at, Py_ssize_t length, const base_t *base, char *out) {
+    parameter_t kept[MAX_PARAMETERS];
+    Py_ssize_t n = 0, size = 0;
+    const char *end = at + length;
+    for (const char *c = at; c < end; c++) {
+        if (is_plain((byte)*c) ? *c != '\'' : *c == '?') continue;
+        if (!is_plain_escape(c, end)) return -1;
+        c += 2;
+    }
+    for (const char *next; at < end; at = next + 1) {
+        if (!(next = memchr(at, '&', (size_t)(end - at)))) next = end;
+        if (next == at) continue;
+        const char *equals = memchr(at, '=', (size_t)(next - at));
+        parameter_t found = {at, (equals ? equals : next) - at, next - at};
+        if (n == MAX_PARAMETERS || found.name > MAX_NAME_CHARS) return -1;
+        int removed = is_removed(at, found.name, base);
+        if (removed < 0) return -1;
+        if (removed) continue;
+        Py_ssize_t place = n++;
+        for (; place && is_after(&kept[place - 1], &found); place--) kept[place] = kept[place - 1];
+        kept[place] = found;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (i) out[size++] = '&';
+        memcpy(out + size, kept[i].at, (size_t)kept[i].length);
+        size += kept[i].length;
+    }
+    return size;
+}
+
+static int is_end_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r'; }
+
+/* plain_url_doc; a new reference, None among them. */
+static PyObject *resolved(PyObject *reference, const base_t *base) {
+    char query[MAX_REFERENCE];
+    if (!PyUnicode_IS_COMPACT_ASCII(reference)) Py_RETURN_NONE;
+    const char *text = (const char *)PyUnicode_1BYTE_DATA(reference);
+    Py_ssize_t length = PyUnicode_GET_LENGTH(reference), query_length = 0;
+    while (length && is_end_space(*text)) text++, length--;
     const char *hash = memchr(text, '#', (size_t)length);
     if (hash) length = hash - text;
-    else while (length && (text[length - 1] == ' ' || text[length - 1] == '\t' || text[length - 1] == '\n' || text[length - 1] == '\f' || text[length - 1] == '\r')) length--;
-    if (!length || length > 2000) Py_RETURN_NONE;
+    else while (length && is_end_space(text[length - 1])) length--;
+    if (!length) return Py_NewRef(base->whole);
+    if (length > MAX_REFERENCE) Py_RETURN_NONE;
     int scheme = length > 8 && memcmp(text, "https://", 8) == 0 ? 8 : length > 7 && memcmp(text, "http://", 7) == 0 ? 7 : 0, network = !scheme && length > 1 && memcmp(text, "//", 2) == 0;
     Py_ssize_t path = scheme || network ? plain_host(text, scheme ? scheme : 2, length) : 0;
     if ((scheme || network) && !path) Py_RETURN_NONE;
     int first = !path && text[0] != '/';
     for (Py_ssize_t i = path; i < length; i++) {
         char c = text[i];
-        if (c == '?' && i > path && args[3] != Py_None) {
-            int kept = keeps_query(text + i + 1, length - i - 1, args[3], args[4]);
-            if (kept < 0) return NULL;
-            if (!kept) Py_RETURN_NONE;
+        if (c == '?' && i > path && base->names != Py_None) {
+            query_length = canonical_query(text + i + 1, length - i - 1, base, query);
+            if (query_length < 0 && PyErr_Occurred()) return NULL;
+            if (query_length < 0) Py_RETURN_NONE;
+            length = i;
             break;
         }
-        if (!is_plain((byte)c) || (c == '.' && (i == 0 || text[i - 1] == '/')) || (first && c == ':')) Py_RETURN_NONE;
+        if (!is_plain((byte)c)) {
+            if (!is_plain_escape(text + i, text + length)) Py_RETURN_NONE;
+            i += 2;
+            continue;
+        }
+        if ((c == '.' && (i == 0 || text[i - 1] == '/')) || (first && c == ':')) Py_RETURN_NONE;
         first = first && c != '/';
     }
     /* before the text: nothing, the base's scheme, its origin, or that and its folder; behind it "/" where there is no path */
-    PyObject *folder = path || text[0] == '/' ? NULL : args[2];
-    if (!PyUnicode_IS_COMPACT_ASCII(args[1]) || (folder && !PyUnicode_IS_COMPACT_ASCII(folder))) Py_RETURN_NONE;
-    const char *origin = (const char *)PyUnicode_1BYTE_DATA(args[1]), *colon = memchr(origin, ':', (size_t)PyUnicode_GET_LENGTH(args[1]));
-    Py_ssize_t head = scheme ? 0 : network ? (colon ? colon - origin + 1 : 0) : PyUnicode_GET_LENGTH(args[1]), middle = folder ? PyUnicode_GET_LENGTH(folder) : 0;
+    PyObject *folder = path || text[0] == '/' ? NULL : base->folder;
+    if (!PyUnicode_IS_COMPACT_ASCII(base->origin) || (folder && !PyUnicode_IS_COMPACT_ASCII(folder))) Py_RETURN_NONE;
+    const char *origin = (const char *)PyUnicode_1BYTE_DATA(base->origin), *colon = memchr(origin, ':', (size_t)PyUnicode_GET_LENGTH(base->origin));
+    Py_ssize_t head = scheme ? 0 : network ? (colon ? colon - origin + 1 : 0) : PyUnicode_GET_LENGTH(base->origin), middle = folder ? PyUnicode_GET_LENGTH(folder) : 0;
     int bare = path == length;
-    PyObject *out = PyUnicode_New(head + middle + length + bare, 127);
+    PyObject *out = PyUnicode_New(head + middle + length + bare + (query_length > 0) + query_length, 127);
     if (!out) return NULL;
     char *to = (char *)PyUnicode_1BYTE_DATA(out);
     memcpy(to, origin, (size_t)head);
     if (folder) memcpy(to + head, PyUnicode_1BYTE_DATA(folder), (size_t)middle);
-    memcpy(to + head + middle, text, (size_t)length);
-    if (bare) to[head + middle + length] = '/';
+    memcpy(to += head + middle, text, (size_t)length);
+    to += length;
+    if (bare) *to++ = '/';
+    if (query_length) *to++ = '?', memcpy(to, query, (size_t)query_length);
+    return out;
+}
+
+/* The base from arguments as plain_url_doc says them. */
+static int take_base(PyObject *const *args, base_t *base) {
+    *base = (base_t){args[0], args[1], args[2], args[3], args[4]};
+    if ((PyUnicode_Check(args[0]) || args[0] == Py_None) && PyUnicode_Check(args[1]) && PyUnicode_Check(args[2]) && (args[3] == Py_None || PyFrozenSet_Check(args[3])) && PyTuple_Check(args[4])) return 0;
+    PyErr_Format(PyExc_TypeError, "a base is a string or None, two strings, a frozenset or None, and a tuple");
+    return -1;
+}
+
+PyDoc_STRVAR(plain_url_doc,
+"plain_url(reference, whole, origin, folder, names, prefixes)\n\n"
+"Canonical form of a reference that is canonical in itself but for the base and the order of its parameters: most are. `whole` is the\n"
+"base's canonical form (None: not known), `origin` and `folder` (path up to its last \"/\") are its parts; `names` and `prefixes` of query\n"
+"parameters that are removed (names None: no query is read). None: canonicalize() has to look. Spaces at the ends and a fragment are cut.");
+
+static PyObject *plain_url(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    base_t base;
+    if (n != 6 || !PyUnicode_Check(args[0])) return PyErr_Format(PyExc_TypeError, "plain_url takes a string and a base");
+    return take_base(args + 1, &base) ? NULL : resolved(args[0], &base);
+}
+
+PyDoc_STRVAR(plain_urls_doc,
+"plain_urls(known, items, field, whole, origin, folder, names, prefixes)\n\n"
+"URLs of the references at place `field` of tuples, without those refused. `known` (a dict, or a subclass that fills itself): reference ->\n"
+"(URL, None or why it is refused); what plain_url resolves is put there.");
+
+static PyObject *plain_urls(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    base_t base;
+    if (n != 8 || !PyDict_Check(args[0]) || !PyList_Check(args[1]) || !PyLong_Check(args[2])) return PyErr_Format(PyExc_TypeError, "plain_urls takes a dict, a list, a number and a base");
+    const Py_ssize_t field = PyLong_AsSsize_t(args[2]);
+    if ((field < 0 && PyErr_Occurred()) || take_base(args + 3, &base)) return NULL;
+    PyObject *out = PyList_New(0);
+    for (Py_ssize_t i = 0; out && i < PyList_GET_SIZE(args[1]); i++) {
+        PyObject *item = PyList_GET_ITEM(args[1], i), *found = NULL;
+        PyObject *reference = PyTuple_Check(item) && field >= 0 && field < PyTuple_GET_SIZE(item) ? Py_NewRef(PyTuple_GET_ITEM(item, field)) : NULL;
+        if (!reference || !PyUnicode_Check(reference)) {
+            PyErr_SetString(PyExc_TypeError, "items are tuples with a string at this place");
+        } else if (!(found = Py_XNewRef(PyDict_GetItemWithError(args[0], reference))) && !PyErr_Occurred()) {
+            PyObject *url = resolved(reference, &base);
+            if (url == Py_None) {
+                found = PyObject_GetItem(args[0], reference);
+            } else if (url && (found = PyTuple_Pack(2, url, Py_None))) {
+                PyObject_GC_UnTrack(found); /* nothing in it for the collector to follow */
+                if (PyDict_SetItem(args[0], reference, found)) Py_CLEAR(found);
+            }
+            Py_XDECREF(url);
+        }
+        if (found && !(PyTuple_Check(found) && PyTuple_GET_SIZE(found) == 2)) {
+            PyErr_SetString(PyExc_TypeError, "known holds pairs");
+            Py_CLEAR(found);
+        }
+        if (!found || (PyTuple_GET_ITEM(found, 1) == Py_None && PyList_Append(out, PyTuple_GET_ITEM(found, 0)))) Py_CLEAR(out);
+        Py_XDECREF(found);
+        Py_XDECREF(reference);
+    }
     return out;
 }
 
 PyDoc_STRVAR(host_of_doc, "host_of(canonical)\n\nHost of a canonical URL: from behind its \"//\" to the port or path.");
 
 static PyObject *host_of(PyObject *self, PyObject *url) {
+    static PyObject *last; /* most of a page's links lead where the link before led: one string, its hash known */
     if (!PyUnicode_Check(url) || !PyUnicode_IS_COMPACT_ASCII(url)) return PyErr_Format(PyExc_ValueError, "not a canonical URL: %R", url);
     const char *text = (const char *)PyUnicode_1BYTE_DATA(url), *end = text + PyUnicode_GET_LENGTH(url), *at = memchr(text, '/', (size_t)(end - text)), *start, *bracket;
     if (!at || end - at < 2 || at[1] != '/') return PyErr_Format(PyExc_ValueError, "not a canonical URL: %R", url);
     for (start = at += 2, bracket = at < end && *at == '[' ? memchr(at, ']', (size_t)(end - at)) : NULL; at < end && *at != '/' && (*at != ':' || at < bracket);) at++;
-    return PyUnicode_FromStringAndSize(start, at - start);
+    if (last && PyUnicode_GET_LENGTH(last) == at - start && memcmp(PyUnicode_1BYTE_DATA(last), start, (size_t)(at - start)) == 0) return Py_NewRef(last);
+    PyObject *host = PyUnicode_FromStringAndSize(start, at - start);
+    if (host) Py_XSETREF(last, Py_NewRef(host));
+    return host;
 }
 
 PyDoc_STRVAR(visits_doc,
@@ -229,8 +351,12 @@ static PyMethodDef METHODS[] = {
     {"visits", visits, METH_VARARGS, visits_doc},
     {"usual_head", (PyCFunction)(void (*)(void))usual_head, METH_FASTCALL, usual_head_doc},
     {"plain_url", (PyCFunction)(void (*)(void))plain_url, METH_FASTCALL, plain_url_doc},
+    {"plain_urls", (PyCFunction)(void (*)(void))plain_urls, METH_FASTCALL, plain_urls_doc},
     {0},
 };
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "crawlkit.rules._scan", "Scans of bytes and addresses, in C.", -1, METHODS, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__scan(void) { return PyModule_Create(&MODULE); }
+PyMODINIT_FUNC PyInit__scan(void) {
+    index_words();
+    return PyModule_Create(&MODULE);
+}

@@ -15,7 +15,7 @@ from ada_url import URL
 
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.domains import registered_domain
-from crawlkit.rules.html import HEAD, MAX_ANCHORS, NOSCRIPT, Document
+from crawlkit.rules.html import HEAD, MAX_ANCHORS, NOSCRIPT, Anchor, Document
 from crawlkit.rules.query_encoding import document_query
 from crawlkit.rules.refresh import parse_refresh
 from crawlkit.rules.urls import DEFAULT_POLICY, Resolver, UrlPolicy, canonicalize, host_of
@@ -27,6 +27,7 @@ MAX_CONTENT_CHARS = 8192  # read of a refresh
 FLAG_TOKENS = frozenset({"nofollow", "sponsored", "ugc"})
 
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"})
+_HREF = Anchor._fields.index("href")
 _REL = re.compile(r"[^\s,]+")
 
 
@@ -108,8 +109,8 @@ def read_links(doc: Document, url: str, headers: Iterable[tuple[str, str]] = (),
 
 def anchor_urls(doc: Document, url: str, encoding: str = "utf-8", policy: UrlPolicy = DEFAULT_POLICY) -> list[str]:
     """Canonical URLs of the `a` and `area` elements of a document at the canonical address `url`, in order, with repeats."""
-    resolve = _Resolver(base_url(doc.base_href, url, policy), encoding, policy).resolve
-    return [found for found, refused in [resolve(a.href) for a in doc.anchors] if refused is None]
+    known = _Known(base_url(doc.base_href, url, policy), encoding, policy)
+    return known.resolver.many(doc.anchors, _HREF, known)
 
 
 def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> str:
@@ -132,13 +133,13 @@ class _Known(dict[str, tuple[str, Reason | None]]):
     """References of one document -> canonical URL, or as written and why it is refused. Most of a page's links come more than once."""
 
     def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
-        self.canonicalize = Resolver(base, policy).canonicalize
+        self.resolver = Resolver(base, policy)
         self.encoding = encoding
 
     def __missing__(self, reference: str) -> tuple[str, Reason | None]:
         text = reference if reference.isascii() else document_query(reference, self.encoding)
         try:
-            found = self.canonicalize(text), None
+            found = self.resolver.canonicalize(text), None
         except Refused as e:
             found = reference[:MAX_WRITTEN_CHARS], e.reason
         self[reference] = found

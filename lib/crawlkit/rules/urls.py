@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ada_url import URL
 
@@ -21,7 +21,7 @@ from crawlkit.rules.url_policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_P
 
 try:
     from crawlkit.rules import _scan
-    if not hasattr(_scan, "usual_head"):  # the name that came last: built by an earlier version: `make setup` builds it anew
+    if not (hasattr(_scan, "plain_urls") and hasattr(_scan, "usual_head")):  # the names that came last: built by an earlier version: `make setup` builds it anew
         _scan = None
 except ImportError:
     _scan = None
@@ -47,6 +47,7 @@ _UNIFORM = {chr(n): f"%{n:02X}" for n in range(128)} | {
     f"%{a}{b}": chr(int(a + b, 16)) if chr(int(a + b, 16)) in _UNRESERVED else f"%{a}{b}".upper()
     for a in "0123456789ABCDEFabcdef" for b in "0123456789ABCDEFabcdef"
 }  # fmt: skip
+_OPAQUE = re.compile(r"(?!(?i:https?|wss?|ftp|file):)[A-Za-z][A-Za-z0-9+.-]*:(?!/)")  # javascript:, mailto:, tel: and the like, of which no parse fails
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|\Z)")
 _PATH_SESSION = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
@@ -87,6 +88,8 @@ def canonicalize(url: str | bytes, base: str | None = None, policy: UrlPolicy = 
             reference, query = match.groups()
             if reference:
                 path = reference if reference[0] == "/" else path[: path.rindex("/") + 1] + reference
+    elif _OPAQUE.match(url):
+        raise Refused(Reason.URL_SCHEME, _shown(url))
     else:
         origin, path, query, fragment = _parse(url, base, policy)
     out = _finish(origin, path or "/", query, fragment, policy)
@@ -113,14 +116,27 @@ class Resolver:
         self.base = base
         self.policy = policy
         parts = None if _scan is None or policy.route_fragment_hosts or policy.fold_www or policy.fold_index or policy.fold_slash else _base(base)
-        names = None if policy.host_params or policy.collapse_repeats else policy.param_names
-        self._plain = parts and (parts[0], parts[1][: parts[1].rindex("/") + 1], names, policy.param_prefixes)
+        self._plain = None
+        if parts:
+            names = None if policy.host_params or policy.collapse_repeats else policy.param_names
+            against = parts[0], parts[1][: parts[1].rindex("/") + 1], names, policy.param_prefixes
+            whole = _scan.plain_url(base, None, *against)
+            self._plain = whole if whole == base else None, *against  # what names nothing but a fragment is the base itself
 
     def canonicalize(self, reference: str) -> str:
         """As the function of that name; raises what it raises."""
         if self._plain and (url := _scan.plain_url(reference, *self._plain)):
             return url
         return canonicalize(reference.strip(_SPACES), self.base, self.policy)
+
+    def many(self, items: list[tuple[Any, ...]], field: int, known: dict[str, tuple[str, Reason | None]]) -> list[str]:
+        """URLs of the references at place `field` of tuples, without those refused.
+
+        `known`: reference -> (URL, None or why it is refused), which fills itself (by `__missing__`) and is filled.
+        """
+        if self._plain:
+            return _scan.plain_urls(known, items, field, *self._plain)
+        return [url for url, refused in [known[item[field]] for item in items] if refused is None]
 
 
 def split(canonical: str) -> Parts:
