@@ -28,6 +28,8 @@ typedef struct attr {
     struct attr *next, *prev;
 } attr_t;
 
+typedef struct { node_t node; uintptr_t upper_name, qualified_name; str_t *is_value; attr_t *first; } element_t;
+
 enum { ELEMENT_NODE = 1, TEXT_NODE = 3 };
 enum { MAX_TAG = 512, MAX_NAME = 512 };
 
@@ -40,7 +42,7 @@ static node_t *(*last_child_of)(node_t *);
 static node_t *(*next_of)(node_t *);
 static node_t *(*parent_of)(node_t *);
 static uintptr_t (*tag_of)(node_t *);
-static attr_t *(*first_attribute)(node_t *);
+static attr_t *(*first_attribute_of)(node_t *);
 static attr_t *(*next_attribute)(attr_t *);
 static const unsigned char *(*tag_name)(node_t *, size_t *);
 static const unsigned char *(*attribute_name)(attr_t *, size_t *);
@@ -57,13 +59,15 @@ static const struct { void **at; const char *name; } SYMBOLS[] = {
     {(void **)&next_of, "lxb_dom_node_next_noi"},
     {(void **)&parent_of, "lxb_dom_node_parent_noi"},
     {(void **)&tag_of, "lxb_dom_node_tag_id_noi"},
-    {(void **)&first_attribute, "lxb_dom_element_first_attribute_noi"},
+    {(void **)&first_attribute_of, "lxb_dom_element_first_attribute_noi"},
     {(void **)&next_attribute, "lxb_dom_element_next_attribute_noi"},
     {(void **)&tag_name, "lxb_dom_element_qualified_name"},
     {(void **)&attribute_name, "lxb_dom_attr_qualified_name"},
     {(void **)&attribute_value, "lxb_dom_attr_value_noi"},
     {(void **)&create_element, "lxb_dom_document_create_element"},
 };
+
+static attr_t *first_attribute(const node_t *element) { return ((const element_t *)element)->first; }
 
 /* What html.py says of each tag. */
 typedef struct { PyObject *name; uint32_t flags; char known, block, named, wanted; } kind_t; /* wanted: 2 where addresses alone are asked for too */
@@ -74,6 +78,7 @@ static const char *const ATTRIBUTES[] = {"hidden", "style", "href", "rel", "clas
 static uintptr_t IDS[N_ATTRIBUTES]; /* lexbor's ids of these names; 0 where it has none that all documents share */
 static uintptr_t A, AREA, BR, IMG, SOURCE, INPUT, TITLE, SCRIPT, META, LINK, FOREIGN_OBJECT, DESC, STYLE_TAG, HTML, BODY, MAIN, ARTICLE; /* tag ids */
 static uint32_t SKIP, FOREIGN;
+static PyTypeObject *BLOCK, *ANCHOR, *IMAGE; /* html.py's tuples */
 static int ready;
 
 static int refuse(const char *what) {
@@ -103,10 +108,13 @@ static int probe(void *document) {
     node_t *all[] = {html, body, p, comment, a, svg, text, link};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!same_layout(all[i])) return refuse("node");
+    node_t *elements[] = {html, body, p, a, svg, link};
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+        if (first_attribute(elements[i]) != first_attribute_of(elements[i])) return refuse("element");
     if (p->type != ELEMENT_NODE || comment->type == ELEMENT_NODE || text->type != TEXT_NODE || comment->type == TEXT_NODE) return refuse("type");
     str_t *data = &((text_t *)text)->data;
     if (data->length != 5 || memcmp(data->data, "probe", 5) != 0) return refuse("text");
-        attr_t *at = first_attribute(body);
+    attr_t *at = first_attribute(body);
     for (int i = 0; i < N_ATTRIBUTES; i++, at = at->next) {
         size_t length = 0, name_length = 0;
         if (!at || next_attribute(at) != at->next || at->node.prefix) return refuse("attribute");
@@ -146,15 +154,18 @@ static int take_kind(void *document, PyObject *tag, PyObject *value) {
 }
 
 PyDoc_STRVAR(prepare_doc,
-"prepare(library, kinds, skip, foreign)\n\n"
+"prepare(library, kinds, (block, anchor, image), skip, foreign)\n\n"
 "Takes lexbor's functions from selectolax's library (its path) and html.py's table: tag -> (flags, is a block, its class and\n"
-"id are read, 1: its attributes are wanted, 2: also where addresses alone are). Raises ImportError where the library is not laid out as this module was written for.");
+"id are read, 1: its attributes are wanted, 2: also where addresses alone are), and the tuple types to make. Raises ImportError where the library is not laid out as this module was written for.");
 
 static PyObject *prepare(PyObject *self, PyObject *args) {
     const char *path;
     PyObject *kinds, *tag, *value;
+    PyTypeObject *types[3];
     Py_ssize_t at = 0;
-    if (!PyArg_ParseTuple(args, "sO!II", &path, &PyDict_Type, &kinds, &SKIP, &FOREIGN)) return NULL;
+    if (!PyArg_ParseTuple(args, "sO!(O!O!O!)II", &path, &PyDict_Type, &kinds, &PyType_Type, &types[0], &PyType_Type, &types[1], &PyType_Type, &types[2], &SKIP, &FOREIGN)) return NULL;
+    for (int i = 0; i < 3; i++)
+        if (!PyType_IsSubtype(types[i], &PyTuple_Type)) return PyErr_Format(PyExc_TypeError, "block, anchor and image are tuple types");
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!library) return PyErr_Format(PyExc_ImportError, "%s: %s", path, dlerror());
     for (size_t i = 0; i < sizeof SYMBOLS / sizeof *SYMBOLS; i++)
@@ -165,13 +176,18 @@ static PyObject *prepare(PyObject *self, PyObject *args) {
     while (!failed && PyDict_Next(kinds, &at, &tag, &value)) failed = take_kind(document, tag, value);
     document_destroy(document);
     if (failed) return NULL;
+    Py_XSETREF(BLOCK, (PyTypeObject *)Py_NewRef(types[0]));
+    Py_XSETREF(ANCHOR, (PyTypeObject *)Py_NewRef(types[1]));
+    Py_XSETREF(IMAGE, (PyTypeObject *)Py_NewRef(types[2]));
     ready = 1;
     Py_RETURN_NONE;
 }
 
 static int is_attribute(attr_t *at, int which) {
+    const uintptr_t id = at->node.local_name;
+    if ((IDS[which] || id < MAX_NAME) && id != IDS[which]) return 0;
     if (at->node.prefix || at->qualified_name) return 0;
-    if (IDS[which] || at->node.local_name < MAX_NAME) return at->node.local_name == IDS[which];
+    if (IDS[which]) return 1;
     size_t length = 0;
     const unsigned char *name = attribute_name(at, &length);
     return name && length == strlen(ATTRIBUTES[which]) && memcmp(name, ATTRIBUTES[which], length) == 0;
@@ -195,23 +211,23 @@ static attr_t *named(node_t *node, const char *name) {
 
 static PyObject *value_of(attr_t *at) { return at && at->value ? decoded(at->value->data, at->value->length) : Py_NewRef(EMPTY); }
 
-static PyObject *name_of(attr_t *at) {
+static PyObject *name_of(attr_t *at, known_t *known) {
     uintptr_t id = at->node.local_name;
     int plain = id < MAX_NAME && !at->node.prefix && !at->qualified_name;
     if (plain && NAMES[id]) return Py_NewRef(NAMES[id]);
     size_t length = 0;
     const unsigned char *name = attribute_name(at, &length);
+    if (!plain) return known_text(known, name, length);
     PyObject *made = decoded(name, length);
-    if (plain && made) NAMES[id] = Py_NewRef(made);
+    if (made) NAMES[id] = Py_NewRef(made);
     return made;
 }
 
-/* Attributes by their names as written; "" where there is no value. Of an img those that html.py reads. */
-static PyObject *attributes_of(node_t *node) {
+/* Attributes by their names as written; "" where there is no value. */
+static PyObject *attributes_of(node_t *node, known_t *known) {
     PyObject *out = PyDict_New();
     for (attr_t *at = first_attribute(node); out && at; at = at->next) {
-        if (node->local_name == IMG && !(is_attribute(at, ALT) || is_attribute(at, SRC) || is_attribute(at, SRCSET) || is_attribute(at, WIDTH) || is_attribute(at, HEIGHT))) continue;
-        PyObject *name = name_of(at), *value = value_of(at);
+        PyObject *name = name_of(at, known), *value = value_of(at);
         if (!name || !value || PyDict_SetItem(out, name, value)) Py_CLEAR(out);
         Py_XDECREF(name);
         Py_XDECREF(value);

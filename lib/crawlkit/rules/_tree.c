@@ -14,11 +14,10 @@
 typedef struct { PyObject *tag, *href, *rel; buffer_t text; int pieces; uint32_t flags; } anchor_t;
 typedef struct { Py_ssize_t element, anchor; uint32_t flags; } state_t; /* what an element's children inherit */
 
-enum { N_KNOWN = 128 };
+enum { N_NUMBERS = 64, N_SHARED = 64 };
 
 typedef struct {
-    PyObject *blocks, *elements, *wanted;
-    PyTypeObject *block_type;
+    PyObject *blocks, *elements, *metas, *wanted;
     anchor_t *anchors;
     Py_ssize_t n_anchors, room_anchors, max_anchors, max_anchor_chars, dropped;
     state_t *states; /* by depth */
@@ -28,7 +27,10 @@ typedef struct {
     state_t place;
     Py_ssize_t linked;
     int with_text;
-    PyObject *names[N_KNOWN]; /* of elements met before, in ASCII, by their hash: most of a page's come again */
+    known_t known;
+    PyObject *numbers[N_NUMBERS]; /* indices and flags made before: most come again */
+    Py_ssize_t numbered[N_NUMBERS];
+    struct { Py_ssize_t parent; PyObject *name, *names, *tuple; } shared[N_SHARED]; /* elements that differ in nothing, as items of a list, are one tuple; borrowed from `elements` */
     uintptr_t others[64]; /* ids of attributes that are not `hidden` */
 } walk_t;
 
@@ -39,7 +41,14 @@ static int appended(PyObject *list, PyObject *item) {
     return failed;
 }
 
-static PyObject *number(Py_ssize_t n) { return PyLong_FromSsize_t(n); }
+static PyObject *number(walk_t *w, Py_ssize_t n) {
+    size_t place = (size_t)n % N_NUMBERS;
+    if (!w->numbers[place] || w->numbered[place] != n) {
+        Py_XSETREF(w->numbers[place], PyLong_FromSsize_t(n));
+        w->numbered[place] = n;
+    }
+    return Py_XNewRef(w->numbers[place]);
+}
 
 /* A tuple of `type` that takes over its `n` items (NULL among them: an error that is set). */
 static PyObject *tuple_of(PyTypeObject *type, Py_ssize_t n, PyObject **items) {
@@ -59,10 +68,10 @@ static int close_block(walk_t *w) {
     buffer_t *b = &w->text;
     int failed = 0;
     if (b->size) {
-        PyObject *items[] = {decoded(b->data, b->size), number(w->place.element), number(w->place.flags), number(w->linked < b->chars ? w->linked : b->chars)};
-        failed = appended(w->blocks, tuple_of(w->block_type, 4, items));
+        PyObject *items[] = {text_of(b), number(w, w->place.element), number(w, w->place.flags), PyLong_FromSsize_t(w->linked < b->chars ? w->linked : b->chars)};
+        failed = appended(w->blocks, tuple_of(BLOCK, 4, items));
     }
-    b->size = 0, b->chars = 0, b->space = 0;
+    b->size = 0, b->chars = 0, b->space = 0, b->lead = 0;
     return failed;
 }
 
@@ -92,7 +101,8 @@ static int note_anchor(walk_t *w, node_t *node, state_t *state) {
         if (!grown) { Py_DECREF(href); PyErr_NoMemory(); return -1; }
         w->anchors = grown, w->room_anchors = room;
     }
-    if (!(rel = value_of(attribute(node, REL)))) { Py_DECREF(href); return -1; }
+    at = attribute(node, REL);
+    if (!(rel = at && at->value ? known_text(&w->known, at->value->data, at->value->length) : Py_NewRef(EMPTY))) { Py_DECREF(href); return -1; }
     anchor_t *a = &w->anchors[w->n_anchors++];
     *a = (anchor_t){Py_NewRef(KINDS[node->local_name].name), href, rel, {0}, 0, w->with_text ? state->flags : 0};
     if (node->local_name == A) {
@@ -137,6 +147,14 @@ static int names_page(node_t *node) {
     return 0;
 }
 
+/* An img element as html.py's Image. */
+static PyObject *image_of(node_t *node) {
+    static const int parts[] = {SRC, SRCSET, ALT, WIDTH, HEIGHT};
+    PyObject *items[5];
+    for (int i = 0; i < 5; i++) items[i] = value_of(attribute(node, parts[i]));
+    return tuple_of(IMAGE, 5, items);
+}
+
 /* Notes an element that says more than its text. */
 static int note(walk_t *w, node_t *node, state_t *state) {
     uintptr_t tag = node->local_name;
@@ -145,9 +163,16 @@ static int note(walk_t *w, node_t *node, state_t *state) {
     if (tag == INPUT && !is_image_button(node)) return 0;
     if (tag == META && !w->with_text && !named(node, "http-equiv")) return 0;
     if (tag == LINK && !names_page(node)) return 0;
-    PyObject *attributes = attributes_of(node);
-    PyObject *items[] = {Py_NewRef(KINDS[tag].name), attributes, number(state->flags), tag == TITLE || tag == SCRIPT ? raw_text(node) : Py_NewRef(EMPTY)};
-    if (appended(w->wanted, tuple_of(&PyTuple_Type, 4, items))) return -1;
+    if (tag == META) {
+        PyObject *items[] = {attributes_of(node, &w->known), number(w, state->flags)};
+        return appended(w->metas, tuple_of(&PyTuple_Type, 2, items));
+    }
+    if (tag == IMG) {
+        if (appended(w->wanted, image_of(node))) return -1;
+    } else {
+        PyObject *items[] = {Py_NewRef(KINDS[tag].name), attributes_of(node, &w->known), number(w, state->flags), tag == TITLE || tag == SCRIPT ? raw_text(node) : Py_NewRef(EMPTY)};
+        if (appended(w->wanted, tuple_of(&PyTuple_Type, 4, items))) return -1;
+    }
     if (state->anchor >= 0 && (tag == IMG || tag == INPUT || (tag == SOURCE && named(node, "srcset")))) {
         attr_t *alt = attribute(node, ALT);
         if (alt && alt->value && alt->value->length) {
@@ -173,13 +198,7 @@ static PyObject *names_of(walk_t *w, node_t *node) {
         b->size += length;
         if (!i) b->data[b->size++] = ' ';
     }
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < b->size; i++) hash = (hash ^ (unsigned char)b->data[i]) * 16777619u;
-    PyObject **known = &w->names[hash % N_KNOWN];
-    if (*known && (size_t)PyUnicode_GET_LENGTH(*known) == b->size && memcmp(PyUnicode_1BYTE_DATA(*known), b->data, b->size) == 0) return Py_NewRef(*known);
-    PyObject *made = decoded(b->data, b->size);
-    if (made && PyUnicode_IS_COMPACT_ASCII(made)) Py_XSETREF(*known, Py_NewRef(made));
-    return made;
+    return known_text(&w->known, b->data, b->size);
 }
 
 /* Whether an attribute is `hidden`, which each document names anew: names looked at before need no second look. */
@@ -197,12 +216,14 @@ static int is_hidden(walk_t *w, node_t *node) {
     int found = 0;
     if (tag == HTML || tag == BODY || tag == MAIN || tag == ARTICLE) return 0;
     for (attr_t *at = first_attribute(node); at; at = at->next) {
+        const int hides = is_hidden_attribute(w, at);
+        if (!hides && !is_attribute(at, STYLE)) continue; /* most: their values are not touched */
         const unsigned char *value = at->value ? at->value->data : NULL;
         size_t length = value ? at->value->length : 0;
-        if (is_hidden_attribute(w, at)) {
+        if (hides) {
             if (length == 11 && memcmp(value, "until-found", 11) == 0) return 0;
             found = 1;
-        } else if (is_attribute(at, STYLE) && length >= 12) {
+        } else if (value && length >= 12) {
             found = found || memmem(value, length, "display:none", 12) || memmem(value, length, "display: none", 13);
         }
     }
@@ -214,7 +235,8 @@ static int text_node(walk_t *w, node_t *node, const state_t *state) {
     const unsigned char *at = data->data, *end = at + data->length;
     size_t n;
     if (!at || !data->length) return 0;
-    while (at < end && (n = space_at(at, end))) at += n;
+    while (at < end && (n = space_at(at, end)))
+        for (at += n; end - at >= 8 && is_blank(at);) at += 8;
     if (at == end) { /* most are: a space, wherever it stands */
         w->text.space = w->text.size > 0;
         if (w->n_anchors && w->text.size) {
@@ -256,6 +278,19 @@ static int foreign(walk_t *w, node_t *node, state_t *state) {
     return 0;
 }
 
+/* Takes over `names`. */
+static int note_element(walk_t *w, Py_ssize_t parent, PyObject *name, PyObject *names) {
+    size_t place = ((uintptr_t)name / 64 + (uintptr_t)names / 16 + (size_t)parent) % N_SHARED;
+    if (w->shared[place].tuple && w->shared[place].parent == parent && w->shared[place].name == name && w->shared[place].names == names) {
+        Py_DECREF(names);
+        return PyList_Append(w->elements, w->shared[place].tuple);
+    }
+    PyObject *items[] = {number(w, parent), Py_NewRef(name), names}, *made = tuple_of(&PyTuple_Type, 3, items);
+    if (appended(w->elements, made)) return -1;
+    w->shared[place].parent = parent, w->shared[place].name = name, w->shared[place].names = names, w->shared[place].tuple = made;
+    return 0;
+}
+
 static int element_node(walk_t *w, node_t *node, state_t *state) {
     uintptr_t tag = node->local_name;
     const kind_t *kind = tag < MAX_TAG && KINDS[tag].known ? &KINDS[tag] : NULL;
@@ -265,8 +300,7 @@ static int element_node(walk_t *w, node_t *node, state_t *state) {
         state->flags |= kind->flags;
         if (kind->block && w->with_text) {
             PyObject *names = kind->named && first_attribute(node) ? names_of(w, node) : Py_NewRef(EMPTY);
-            PyObject *items[] = {number(state->element), Py_NewRef(kind->name), names};
-            if (appended(w->elements, tuple_of(&PyTuple_Type, 3, items))) return -1;
+            if (note_element(w, state->element, kind->name, names)) return -1;
             state->element = PyList_GET_SIZE(w->elements) - 1;
             if (close_block(w)) return -1;
             w->place = *state, w->linked = 0;
@@ -310,12 +344,12 @@ static int run(walk_t *w, node_t *root) {
     }
 }
 
-static PyObject *anchors_of(walk_t *w, PyTypeObject *type) {
+static PyObject *anchors_of(walk_t *w) {
     PyObject *out = PyList_New(w->n_anchors);
     for (Py_ssize_t i = 0; out && i < w->n_anchors; i++) {
         anchor_t *a = &w->anchors[i];
-        PyObject *items[] = {Py_NewRef(a->tag), Py_NewRef(a->href), Py_NewRef(a->rel), decoded(a->text.data, a->text.size), number(a->flags)};
-        PyObject *made = tuple_of(type, 5, items);
+        PyObject *items[] = {Py_NewRef(a->tag), Py_NewRef(a->href), Py_NewRef(a->rel), text_of(&a->text), number(w, a->flags)};
+        PyObject *made = tuple_of(ANCHOR, 5, items);
         if (made) PyList_SET_ITEM(out, i, made);
         else Py_CLEAR(out);
     }
@@ -323,24 +357,24 @@ static PyObject *anchors_of(walk_t *w, PyTypeObject *type) {
 }
 
 PyDoc_STRVAR(walk_doc,
-"walk(root, text, block, anchor, max_anchors, max_anchor_chars)\n\n"
+"walk(root, text, max_anchors, max_anchor_chars)\n\n"
 "One pass over the tree below `root` (mem_id of a node that the caller keeps alive). `text`: blocks and elements too, else\n"
-"addresses only. `block`, `anchor`: the tuple types to make. Returns (blocks, elements, anchors, wanted elements as (tag, attributes, flags, text), anchors dropped).");
+"addresses only. Returns (blocks, elements, anchors, meta elements as (attributes, flags), other wanted elements as (tag, attributes,\n"
+"flags, text) or images, anchors dropped).");
 
 static PyObject *walk(PyObject *self, PyObject *args) {
     unsigned long long root;
     walk_t w = {.place = {0, -1, 0}};
-    PyObject *block_type, *anchor_type, *anchors = NULL, *out = NULL;
-    if (!PyArg_ParseTuple(args, "KpO!O!nn", &root, &w.with_text, &PyType_Type, &block_type, &PyType_Type, &anchor_type, &w.max_anchors, &w.max_anchor_chars)) return NULL;
+    PyObject *anchors = NULL, *out = NULL;
+    if (!PyArg_ParseTuple(args, "Kpnn", &root, &w.with_text, &w.max_anchors, &w.max_anchor_chars)) return NULL;
     if (!ready || !root) return PyErr_Format(PyExc_ValueError, "prepare() was not called, or there is no root");
-    if (!PyType_IsSubtype((PyTypeObject *)block_type, &PyTuple_Type) || !PyType_IsSubtype((PyTypeObject *)anchor_type, &PyTuple_Type)) return PyErr_Format(PyExc_TypeError, "block and anchor are tuple types");
-    w.block_type = (PyTypeObject *)block_type;
-    w.blocks = PyList_New(0), w.elements = PyList_New(0), w.wanted = PyList_New(0);
-    if (w.blocks && w.elements && w.wanted && !appended(w.elements, Py_BuildValue("(isO)", 0, "#document", EMPTY)) && !run(&w, (node_t *)(uintptr_t)root))
-        anchors = anchors_of(&w, (PyTypeObject *)anchor_type);
-    if (anchors) out = Py_BuildValue("(OOOOn)", w.blocks, w.elements, anchors, w.wanted, w.dropped);
+    w.blocks = PyList_New(0), w.elements = PyList_New(0), w.metas = PyList_New(0), w.wanted = PyList_New(0);
+    if (w.blocks && w.elements && w.metas && w.wanted && !appended(w.elements, Py_BuildValue("(isO)", 0, "#document", EMPTY)) && !run(&w, (node_t *)(uintptr_t)root))
+        anchors = anchors_of(&w);
+    if (anchors) out = Py_BuildValue("(OOOOOn)", w.blocks, w.elements, anchors, w.metas, w.wanted, w.dropped);
     Py_XDECREF(w.blocks);
     Py_XDECREF(w.elements);
+    Py_XDECREF(w.metas);
     Py_XDECREF(w.wanted);
     Py_XDECREF(anchors);
     for (Py_ssize_t i = 0; i < w.n_anchors; i++) {
@@ -349,7 +383,8 @@ static PyObject *walk(PyObject *self, PyObject *args) {
         Py_XDECREF(w.anchors[i].rel);
         PyMem_Free(w.anchors[i].text.data);
     }
-    for (int i = 0; i < N_KNOWN; i++) Py_XDECREF(w.names[i]);
+    for (int i = 0; i < N_NUMBERS; i++) Py_XDECREF(w.numbers[i]);
+    forget(&w.known);
     PyMem_Free(w.anchors);
     PyMem_Free(w.states);
     PyMem_Free(w.text.data);

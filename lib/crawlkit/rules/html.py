@@ -23,6 +23,7 @@ MAX_ANCHOR_CHARS = 500
 # flags of an element, inherited by what is inside it
 SKIP, FOREIGN, NOSCRIPT, HEAD, NAV, HEADER, FOOTER, ASIDE, FORM, ARTICLE, MAIN, HEADING, QUOTE, TABLE, FIGURE = (1 << n for n in range(15))
 
+_OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _BLOCKS = frozenset(
     "address article aside blockquote body button caption center dd details dialog dir div dl dt fieldset figcaption figure footer form frameset "
     "h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre search section select summary "
@@ -98,7 +99,7 @@ class Document:
     @property
     def text(self) -> str:
         """Visible text: one line for each block, white space collapsed."""
-        return "\n".join([b.text for b in self.blocks])
+        return "\n".join([b[0] for b in self.blocks])
 
     def clean_sha256(self) -> str:
         """SHA-256 (hex) of the page without scripts, styles, comments, attributes and white space: structure, text, links."""
@@ -109,7 +110,7 @@ class Document:
 def parse_tree(markup: str | bytes) -> tuple[LexborHTMLParser, list[str]]:
     """Tree of a page (bytes: in UTF-8), and what had to be cut for it to be built in linear time. Never raises."""
     safe, cut = guarded(_raw(markup))
-    return LexborHTMLParser(safe, options=LexborDocumentOptions.WO_EVENTS), cut
+    return LexborHTMLParser(safe, options=_OPTIONS), cut
 
 
 def read_html(markup: str | bytes) -> Document:
@@ -130,10 +131,13 @@ def _read(raw: bytes, text: bool) -> Document:
     if _tree is None:
         found = _Walk(_hidden(tree, raw) if text else frozenset(), b"ld+json" in raw, text).run(tree.root)
     else:
-        found = _tree.walk(tree.root.mem_id, text, Block, Anchor, MAX_ANCHORS, MAX_ANCHOR_CHARS)
-    doc.blocks, doc.elements, doc.anchors, wanted, doc.anchors_dropped = found
-    for tag, attributes, flags, inner in wanted:
-        _note(doc, tag, attributes, flags, inner)
+        found = _tree.walk(tree.root.mem_id, text, MAX_ANCHORS, MAX_ANCHOR_CHARS)
+    doc.blocks, doc.elements, doc.anchors, doc.metas, wanted, doc.anchors_dropped = found
+    for element in wanted:
+        if type(element) is Image:
+            doc.images.append(element)
+        else:
+            _note(doc, *element)
     return doc
 
 
@@ -143,12 +147,10 @@ def _raw(markup: str | bytes) -> bytes:
 
 def _note(doc: Document, tag: str, raw: dict[str, str], flags: int, text: str) -> None:
     """What an element says beside the text around it. `raw`: its attributes; `text`: what is inside a title or script."""
-    if tag == "meta":
-        doc.metas.append((raw, flags))
-    elif tag == "link":
+    if tag == "link":
         doc.links.append((raw, flags))
-    elif tag == "img" or _is_image(tag, raw):
-        doc.images.append(Image(raw.get("src", ""), raw.get("srcset", ""), raw.get("alt", ""), raw.get("width", ""), raw.get("height", "")))
+    elif _is_image(tag, raw):
+        doc.images.append(_image(raw))
     elif tag == "base":
         if doc.base_href is None and "href" in raw:
             doc.base_href = raw["href"]
@@ -171,6 +173,10 @@ def _note(doc: Document, tag: str, raw: dict[str, str], flags: int, text: str) -
         doc.json_ld.append(text)
 
 
+def _image(raw: dict[str, str]) -> Image:
+    return Image(raw.get("src", ""), raw.get("srcset", ""), raw.get("alt", ""), raw.get("width", ""), raw.get("height", ""))
+
+
 def _is_image(tag: str, raw: dict[str, str]) -> bool:
     return tag == "img" or (tag == "source" and "srcset" in raw) or (tag == "input" and raw.get("type", "").lower() == "image")
 
@@ -183,7 +189,7 @@ def _hidden(tree: LexborHTMLParser, raw: bytes) -> frozenset[int]:
     return frozenset(n.mem_id for n in found if n.tag not in ("html", "body", "main", "article") and n.attributes.get("hidden") != "until-found")
 
 
-_Wanted = tuple[str, dict[str, str], int, str]
+_Wanted = tuple[str, dict[str, str], int, str] | Image  # tag, attributes, flags, text of a title or script
 
 
 class _Walk:
@@ -196,11 +202,12 @@ class _Walk:
         self.blocks: list[Block] = []
         self.elements: list[tuple[int, str, str]] = [(0, "#document", "")]
         self.anchors: list[tuple[str, str, str, list[str], int]] = []
+        self.metas: list[tuple[dict[str, str], int]] = []
         self.wanted: list[_Wanted] = []
         self.dropped = 0
 
-    def run(self, root: LexborNode) -> tuple[list[Block], list[tuple[int, str, str]], list[Anchor], list[_Wanted], int]:
-        """Blocks, elements, anchors, wanted elements (tag, attributes, flags, text of a title or script), anchors dropped."""
+    def run(self, root: LexborNode) -> tuple[list[Block], list[tuple[int, str, str]], list[Anchor], list[tuple[dict[str, str], int]], list[_Wanted], int]:
+        """Blocks, elements, anchors, meta elements, other wanted elements, anchors dropped."""
         place = outside = (0, 0, -1)
         states: dict[int, tuple[int, int, int]] = {}  # by element: what its children inherit
         pieces: list[str] = []  # the open block: its text; `place` where it stands, `linked` characters of links in it
@@ -259,7 +266,7 @@ class _Walk:
         if pieces:
             self.close(pieces, place, linked)
         named = [Anchor(tag, href, rel, " ".join("".join(text[:100]).split())[:MAX_ANCHOR_CHARS], flags) for tag, href, rel, text, flags in anchors]
-        return self.blocks, elements, named, self.wanted, self.dropped
+        return self.blocks, elements, named, self.metas, self.wanted, self.dropped
 
     def foreign(self, node: LexborNode, tag: str, index: int, flags: int, anchor: int) -> tuple[int, int, int]:
         """The state of an element inside svg or math."""
@@ -290,11 +297,13 @@ class _Walk:
                 return anchor
             self.anchors.append((tag, href, raw.get("rel", ""), [raw.get("alt", "")] if tag == "area" and self.text else [], flags if self.text else 0))
             return len(self.anchors) - 1 if tag == "a" else anchor
-        if tag == "meta" and not self.text and "http-equiv" not in raw:
+        if tag == "meta":
+            if self.text or "http-equiv" in raw:
+                self.metas.append((raw, flags))
             return anchor
         if tag == "link" and not any(word in raw.get("rel", "").lower() for word in LINK_RELS):
             return anchor
-        self.wanted.append((tag, raw, flags, node.text() if tag in ("title", "script") else ""))
+        self.wanted.append(_image(raw) if tag == "img" else (tag, raw, flags, node.text() if tag in ("title", "script") else ""))
         if anchor >= 0 and self.text and _is_image(tag, raw) and raw.get("alt"):
             self.anchors[anchor][3].append(f" {raw['alt']} ")
         return anchor
@@ -306,8 +315,9 @@ try:
     _tree.prepare(
         selectolax.lexbor.__file__,
         {tag: (*kind, 0 if tag not in _WANTED else 2 if tag in _ADDRESSES or tag in ("a", "area") else 1) for tag, kind in _KINDS.items()},
+        (Block, Anchor, Image),
         SKIP,
         FOREIGN,
     )
-except ImportError:
+except (ImportError, TypeError):  # TypeError: built by an earlier version, which took other arguments
     _tree = None
