@@ -11,7 +11,7 @@
 
 #include "_lexbor.h"
 
-typedef struct { PyObject *tag, *href, *rel; buffer_t text; int pieces; uint32_t flags; } anchor_t;
+typedef struct { PyObject *tag, *href, *rel, *block; size_t block_size; buffer_t text; int pieces; uint32_t flags; } anchor_t; /* block: the text of one that was the same */
 typedef struct { Py_ssize_t element, anchor; uint32_t flags; } state_t; /* what an element's children inherit */
 
 enum { N_NUMBERS = 64, N_SHARED = 64 };
@@ -68,7 +68,13 @@ static int close_block(walk_t *w) {
     buffer_t *b = &w->text;
     int failed = 0;
     if (b->size) {
-        PyObject *items[] = {text_of(b), number(w, w->place.element), number(w, w->place.flags), PyLong_FromSsize_t(w->linked < b->chars ? w->linked : b->chars)};
+        PyObject *text = text_of(b);
+        anchor_t *last = w->n_anchors ? &w->anchors[w->n_anchors - 1] : NULL;
+        if (text && last && last->text.size == b->size && memcmp(last->text.data, b->data, b->size) == 0) {
+            Py_XSETREF(last->block, Py_NewRef(text));
+            last->block_size = b->size;
+        }
+        PyObject *items[] = {text, number(w, w->place.element), number(w, w->place.flags), PyLong_FromSsize_t(w->linked < b->chars ? w->linked : b->chars)};
         failed = appended(w->blocks, tuple_of(BLOCK, 4, items));
     }
     b->size = 0, b->chars = 0, b->space = 0, b->lead = 0;
@@ -104,7 +110,7 @@ static int note_anchor(walk_t *w, node_t *node, state_t *state) {
     at = attribute(node, REL);
     if (!(rel = at && at->value ? known_text(&w->known, at->value->data, at->value->length) : Py_NewRef(EMPTY))) { Py_DECREF(href); return -1; }
     anchor_t *a = &w->anchors[w->n_anchors++];
-    *a = (anchor_t){Py_NewRef(KINDS[node->local_name].name), href, rel, {0}, 0, w->with_text ? state->flags : 0};
+    *a = (anchor_t){Py_NewRef(KINDS[node->local_name].name), href, rel, NULL, 0, {0}, 0, w->with_text ? state->flags : 0};
     if (node->local_name == A) {
         state->anchor = w->n_anchors - 1;
     } else if (w->with_text) {
@@ -348,7 +354,8 @@ static PyObject *anchors_of(walk_t *w) {
     PyObject *out = PyList_New(w->n_anchors);
     for (Py_ssize_t i = 0; out && i < w->n_anchors; i++) {
         anchor_t *a = &w->anchors[i];
-        PyObject *items[] = {Py_NewRef(a->tag), Py_NewRef(a->href), Py_NewRef(a->rel), text_of(&a->text), number(w, a->flags)};
+        PyObject *text = a->block && a->block_size == a->text.size ? Py_NewRef(a->block) : text_of(&a->text);
+        PyObject *items[] = {Py_NewRef(a->tag), Py_NewRef(a->href), Py_NewRef(a->rel), text, number(w, a->flags)};
         PyObject *made = tuple_of(ANCHOR, 5, items);
         if (made) PyList_SET_ITEM(out, i, made);
         else Py_CLEAR(out);
@@ -381,6 +388,7 @@ static PyObject *walk(PyObject *self, PyObject *args) {
         Py_XDECREF(w.anchors[i].tag);
         Py_XDECREF(w.anchors[i].href);
         Py_XDECREF(w.anchors[i].rel);
+        Py_XDECREF(w.anchors[i].block);
         PyMem_Free(w.anchors[i].text.data);
     }
     for (int i = 0; i < N_NUMBERS; i++) Py_XDECREF(w.numbers[i]);
