@@ -56,6 +56,7 @@ def both(markup: str) -> None:
 
 
 @given(MARKUP)
+@example("<script type='application/LD+json'>")
 def test_the_walk_says_what_its_twin_says(markup):
     both(markup)
 

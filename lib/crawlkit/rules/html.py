@@ -129,7 +129,7 @@ def _read(raw: bytes, text: bool) -> Document:
     if tree.root is None:
         return doc
     if _tree is None:
-        found = _Walk(_hidden(tree, raw) if text else frozenset(), b"ld+json" in raw, text).run(tree.root)
+        found = _Walk(_hidden(tree, raw) if text else frozenset(), b"ld+json" in raw.lower(), text).run(tree.root)
     else:
         found = _tree.walk(tree.root.mem_id, text, MAX_ANCHORS, MAX_ANCHOR_CHARS)
     doc.blocks, doc.elements, doc.anchors, doc.metas, wanted, doc.anchors_dropped = found
