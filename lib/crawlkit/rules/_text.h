@@ -116,27 +116,39 @@ static inline Py_UCS4 character(const unsigned char **at, const unsigned char *e
     return c < least[more] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF) ? 0 : c;
 }
 
+static inline void put(void *to, int kind, Py_ssize_t i, Py_UCS4 c) {
+    if (kind == PyUnicode_1BYTE_KIND) ((Py_UCS1 *)to)[i] = (Py_UCS1)c;
+    else if (kind == PyUnicode_2BYTE_KIND) ((Py_UCS2 *)to)[i] = (Py_UCS2)c;
+    else ((Py_UCS4 *)to)[i] = c;
+}
+
+/* Writes what `b` holds into a string of its characters; whether that is all, and UTF-8. Inlined once for each kind. */
+static inline int fill(void *to, int kind, const buffer_t *b) {
+    const unsigned char *at = (const unsigned char *)b->data, *end = at + b->size;
+    Py_ssize_t i = 0;
+    while (i < b->chars && at < end) {
+        for (uint64_t x; end - at >= 8 && b->chars - i >= 8 && (memcpy(&x, at, 8), !(x & EACH(0x80))); at += 8, i += 8)
+            for (int k = 0; k < 8; k++) put(to, kind, i + k, at[k]);
+        if (i == b->chars || at == end) break;
+        Py_UCS4 c = *at < 0x80 ? *at++ : character(&at, end);
+        if (!c) return 0;
+        put(to, kind, i++, c);
+    }
+    return i == b->chars && at == end;
+}
+
 /* What `add` has gathered, whose characters and widest it has counted; bytes that are not UTF-8 as `decoded` reads them. */
 static PyObject *text_of(const buffer_t *b) {
-    const unsigned char *at = (const unsigned char *)b->data, *end = at + b->size;
     if (!b->size || !b->lead) {
         PyObject *out = b->size ? PyUnicode_New((Py_ssize_t)b->size, 0x7F) : Py_NewRef(EMPTY);
-        if (out && b->size) memcpy(PyUnicode_1BYTE_DATA(out), at, b->size);
+        if (out && b->size) memcpy(PyUnicode_1BYTE_DATA(out), b->data, b->size);
         return out;
     }
     PyObject *out = PyUnicode_New(b->chars, b->lead < 0xC4 ? 0xFF : b->lead < 0xF0 ? 0xFFFF : 0x10FFFF);
     if (!out) return NULL;
     const int kind = PyUnicode_KIND(out);
     void *to = PyUnicode_DATA(out);
-    Py_ssize_t i = 0;
-    for (Py_UCS4 c = 0; i < b->chars && at < end; i++) {
-        if (*at < 0x80) c = *at++;
-        else if (!(c = character(&at, end))) break;
-        if (kind == PyUnicode_1BYTE_KIND) ((Py_UCS1 *)to)[i] = (Py_UCS1)c;
-        else if (kind == PyUnicode_2BYTE_KIND) ((Py_UCS2 *)to)[i] = (Py_UCS2)c;
-        else ((Py_UCS4 *)to)[i] = c;
-    }
-    if (i == b->chars && at == end) return out;
+    if (kind == PyUnicode_1BYTE_KIND ? fill(to, PyUnicode_1BYTE_KIND, b) : kind == PyUnicode_2BYTE_KIND ? fill(to, PyUnicode_2BYTE_KIND, b) : fill(to, PyUnicode_4BYTE_KIND, b)) return out;
     Py_DECREF(out);
     return decoded(b->data, b->size);
 }
