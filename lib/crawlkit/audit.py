@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from crawlkit.crawl import audited_rules
 from crawlkit.outcomes import Reason
 from crawlkit.rules import robots
 from crawlkit.rules.domains import registered_domain
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 def audit(job: "Job", round_id: str | None = None) -> dict[str, Any]:
     """Violations over the requests of one round or of all.
 
+    Each request is judged by the settings that its round was opened with, or if the round does not tell, by those of today.
     A request is disallowed if the copy of robots.txt in force when it was sent (the newest fetched before it) forbids it, or
     if there was none that could be read; of what was purged only the pace is left to be looked at. The rows are brought to the driver: some 10^7 requests at most.
     """
@@ -29,9 +31,10 @@ def audit(job: "Job", round_id: str | None = None) -> dict[str, Any]:
     parallel: dict[str, int] = {}  # the most that an operator has ever allowed a host
     for c in job.tables.rows("commands", ["target", "arguments"], {"verb": ["host_set"]}):
         parallel[c["target"]] = max(parallel.get(c["target"], 1), json.loads(c["arguments"])["parallel"])
-    agent, parsed = job.cfg.agent.name, {}
+    known_rounds, today, parsed = set(job.crawl.round_ids()), audited_rules(job.cfg), {}
+    rules = {r: (job.crawl.round(r).rules if r in known_rounds else None) or today for r in {row["round_id"] for row in rows}}
 
-    def allowed(url: str, at: float) -> bool:
+    def allowed(url: str, at: float, agent: str, max_bytes: int) -> bool:
         origin = origin_of(url)
         known = [c for c in copies.get(origin, ()) if c["fetched_at"] <= at]
         if not known:
@@ -45,13 +48,18 @@ def audit(job: "Job", round_id: str | None = None) -> dict[str, Any]:
             copy = readable[-1]
         if not 200 <= copy["status"] < 300:
             return True
-        key = (origin, copy["fetched_at"])
+        key = (origin, copy["fetched_at"], max_bytes)
         if key not in parsed:
-            parsed[key] = robots.parse(copy["body"] or b"", job.cfg.robots.max_bytes)
+            parsed[key] = robots.parse(copy["body"] or b"", max_bytes)
         return parsed[key].match(agent, url).allowed
 
-    log = [Sent(r["host"], r["started"], r["ended"], (r["delay_ms"] or 0) / 1000, registered_domain(r["host"]), f"{r['round_id']} {r['slot']} {r['ip']}" if r["ip"] else None,
-                r["kind"] == "robots" or r["reason"] == Reason.PURGED or r["url"].endswith("/robots.txt") or allowed(r["url"], r["started"]), parallel.get(r["host"], 1), r["url"]) for r in rows]
-    found = violations(log, job.cfg.politeness.domain_delay_s, job.cfg.politeness.ip_delay_s)
+    def sent(r: dict[str, Any]) -> Sent:
+        rule = rules[r["round_id"]]
+        fine = r["kind"] == "robots" or r["reason"] == Reason.PURGED or r["url"].endswith("/robots.txt") or allowed(r["url"], r["started"], rule["agent"], rule["robots_max_bytes"])
+        return Sent(r["host"], r["started"], r["ended"], (r["delay_ms"] or 0) / 1000, registered_domain(r["host"]), f"{r['round_id']} {r['slot']} {r['ip']}" if r["ip"] else None,
+                    fine, parallel.get(r["host"], 1), r["url"], (rule["domain_delay_s"], rule["ip_delay_s"]))
+
+    log = [sent(r) for r in rows]
+    found = violations(log)
     by_kind = {k: sum(v.kind == k for v in found) for k in ("disallowed", "host", "domain", "address")}
     return {"requests": len(log), "violations": len(found), **by_kind, "examples": [v._asdict() for v in found[:20]]}

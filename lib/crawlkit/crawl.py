@@ -46,6 +46,12 @@ class Round:
     state: str = "open"  # open, closed, abandoned
     closed_at: float | None = None
     buckets: list[int] = field(default_factory=list)
+    rules: dict[str, Any] | None = None  # what an audit holds its requests against (`audited_rules`); None: opened before that was kept
+
+
+def audited_rules(cfg: Config) -> dict[str, Any]:
+    """The settings by which requests are judged afterwards: agent, bytes of robots.txt that count, floors of domain and address (s)."""
+    return {"agent": cfg.agent.name, "robots_max_bytes": cfg.robots.max_bytes, "domain_delay_s": cfg.politeness.domain_delay_s, "ip_delay_s": cfg.politeness.ip_delay_s}
 
 
 class Crawl:
@@ -194,7 +200,7 @@ class Crawl:
                 return self.round(round_id)
             no = state["next_no"]
             round_id = round_id or f"r{no:06d}"
-            row = Round(round_id, no, round(now, 3), no if seed is None else seed, self.cfg.digest(), time.time())
+            row = Round(round_id, no, round(now, 3), no if seed is None else seed, self.cfg.digest(), time.time(), rules=audited_rules(self.cfg))
             state["next_no"] = no + 1
             state["open"][round_id] = []
             self._write(state, etag)  # a name without its file is swept up by the next open

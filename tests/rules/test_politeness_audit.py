@@ -47,3 +47,10 @@ def test_negotiated_rates_are_no_violation():
 def test_disallowed_fetches_are_named():
     found = violations([Sent("a", 0, 1, 1.0, allowed=False, url="http://a/private")])
     assert [(v.kind, v.url) for v in found] == [("disallowed", "http://a/private")]
+
+
+def test_each_request_has_the_floors_of_its_round():
+    rows = [Sent("a.x", 0, 0.1, 1.0, "x", "192.0.2.1", floors_s=(0.05, 0.05)), Sent("b.x", 0.2, 0.3, 1.0, "x", "192.0.2.1", floors_s=(0.05, 0.05))]
+    assert kinds(*rows, domain_delay_s=0.5, ip_delay_s=0.5) == []
+    assert kinds(*(r._replace(floors_s=(0.5, 0.5)) for r in rows)) == ["domain", "address"]
+    assert kinds(*(r._replace(floors_s=(0.0, 0.5)) for r in rows)) == ["address"]

@@ -72,12 +72,12 @@ class Earlier:
 
 
 def round_about(objects: Objects, round_id: str) -> bytes:
-    """Name, number, nominal time and seed of a round as JSON, for the log records of its WARC files. Raises OSError."""
+    """Name, number, nominal time, seed and rules of a round as JSON, for the log records of its WARC files. Raises OSError."""
     try:
         row = json.loads(objects.get(f"rounds/{round_id}/round.json")[0])
     except ObjectMissing:  # a single URL, fetched outside of a crawl
         row = {"id": round_id}
-    return json.dumps({k: row[k] for k in ("id", "no", "now", "seed", "config_digest", "opened_at") if k in row}, separators=(",", ":")).encode()
+    return json.dumps({k: row[k] for k in ("id", "no", "now", "seed", "config_digest", "opened_at", "rules") if k in row}, separators=(",", ":")).encode()
 
 
 def read_earlier(objects: Objects, round_id: str, slot: int) -> Earlier:

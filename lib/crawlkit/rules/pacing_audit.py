@@ -21,6 +21,7 @@ class Sent(NamedTuple):
     allowed: bool = True  # by robots.txt as known when it was sent
     parallel: int = 1  # the operator's allowance for the host
     url: str = ""
+    floors_s: tuple[float, float] | None = None  # of its domain and its address; None: those given for the whole log
 
 
 class Violation(NamedTuple):
@@ -43,10 +44,9 @@ def violations(log: Iterable[Sent], domain_delay_s: float = 0.0, ip_delay_s: flo
     rows = sorted(log, key=lambda r: (r.started, r.ended))
     found = [Violation("disallowed", r.host, r.url, r.started, 0.0, 0.0) for r in rows if not r.allowed]
     found += _too_close("host", [(r.host, r.delay_s, r) for r in rows])
-    if domain_delay_s > 0:
-        found += _too_close("domain", [(r.domain, min(domain_delay_s, r.delay_s), r) for r in rows if r.domain])
-    if ip_delay_s > 0:
-        found += _too_close("address", [(r.address, min(ip_delay_s, r.delay_s), r) for r in rows if r.address])
+    floors = [r.floors_s or (domain_delay_s, ip_delay_s) for r in rows]
+    found += _too_close("domain", [(r.domain, min(floor, r.delay_s), r) for r, (floor, _) in zip(rows, floors, strict=True) if r.domain and floor > 0])
+    found += _too_close("address", [(r.address, min(floor, r.delay_s), r) for r, (_, floor) in zip(rows, floors, strict=True) if r.address and floor > 0])
     return found
 
 
