@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from crawlkit.cli import guarded
+from crawlkit.cli import guarded, parse_now
 from crawlkit.config import ConfigError, parse_config
 from crawlkit.crawl import Crawl, CrawlError
 from crawlkit.job import Job
@@ -84,6 +85,58 @@ def test_configuration_file(tmp_path, content, words):
 ])
 def test_arguments(tmp_path, args, words):
     refused(run(*args, "--data", tmp_path / "d", stdin=SEED), *words)
+
+
+@pytest.mark.parametrize("text", ["", "-5", "1e9", "nan", "٣٣", "253402300800", "99999999999999999999999", "1969-12-31", "9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"])
+def test_times_that_no_table_can_hold(text):
+    with pytest.raises(ConfigError, match="2026-01-31T12:00:00Z"):
+        parse_now(text)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("0", 0.0), ("1769860800.5", 1769860800.5), ("2026-01-31T12:00:00Z", 1769860800.0), ("2026-01-31 12:00", 1769860800.0),
+                                                ("2026-01-31T14:00:00+02:00", 1769860800.0), ("2026-01-31T07:00:00-05:00", 1769860800.0)])
+def test_times(text, expected):
+    assert parse_now(text) == expected
+
+
+def test_a_path_that_is_too_long(tmp_path):
+    refused(run("status", "--data", tmp_path / ("x" * 300)), "File name too long")
+
+
+def test_a_place_that_cannot_be_replaced(tmp_path, capsys):
+    from crawlkit.exports.files import atomic
+
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    for target in (tmp_path / "full", Path("/")):
+        def write(target=target) -> None:
+            with atomic(target) as f:
+                f.write(b"x")
+
+        refused(said(capsys, write), f"crawlkit: {target}: ")
+
+
+@pytest.mark.parametrize(("number", "word"), [(errno.EIO, "Input/output error"), (errno.EMFILE, "Too many open files")])
+def test_errors_of_the_machine(capsys, number, word):
+    def work() -> None:
+        raise OSError(number, os.strerror(number), "/some/file")
+
+    refused(said(capsys, work), "/some/file", word, "run the same command again", code=1)
+
+
+def test_a_round_is_no_path(tmp_path):
+    crawl = Crawl(tmp_path / "d", parse_config(""))
+    crawl.open_round(0.0)
+    (tmp_path / "round.json").write_text("{}")
+    for name in ("../../..", "..", "", "r000001/../r000001"):
+        with pytest.raises(CrawlError, match="no round"):
+            crawl.round(name)
+    refused(run("audit", "--round-id", "r000009", "--data", tmp_path / "d"), "no round 'r000009'")  # no proof of what never was
+
+
+def test_an_address_in_another_encoding_is_read_as_in_a_seed_file():
+    done = run("normalize", os.fsdecode(b"http://site.example/\xff\xe4"), "http://site.example/ä")
+    assert done.out.splitlines() == ["http://site.example/%FF%E4", "http://site.example/%C3%A4"]
 
 
 def test_an_agent_that_no_group_can_name(tmp_path):

@@ -85,6 +85,24 @@ def test_a_query_reads_the_crawl_and_nothing_else(known_crawl, tmp_path):
     assert len(ask(tables, VIEWS, "SELECT url FROM crawldb", 3)) == 3
 
 
+def test_spark_is_asked_and_writes_nothing(known_crawl):
+    from pyspark.errors import ParseException
+
+    from crawlkit.cli_look import _only_reads
+
+    job = known_crawl[1]
+    place = f"delta.`{job.crawl.tables_root}/pages`"
+    for sql in ("SELECT 1", "  -- why\n with x AS (SELECT 1 AS a) SELECT a FROM x ORDER BY a LIMIT 1 -- end", "VALUES (1), (2)", "(SELECT 1) UNION (SELECT 2)", "FROM pages SELECT url", "TABLE pages", "SHOW TABLES",
+                "describe pages", "EXPLAIN SELECT 1", "SELECT ')' AS a"):
+        assert _only_reads(job.spark, sql), sql
+    for sql in (f"DELETE FROM {place}", f"/* SELECT */ DELETE FROM {place}", f"INSERT INTO {place} SELECT * FROM pages", f"UPDATE {place} SET url = ''", f"WITH x AS (SELECT 1) INSERT INTO {place} SELECT * FROM x",
+                f"FROM pages INSERT INTO {place} SELECT *", f"DROP TABLE {place}", f"VACUUM {place} RETAIN 0 HOURS", f"OPTIMIZE {place}", "CREATE TABLE t (a INT)", "SET a = b", "CACHE TABLE pages"):
+        assert not _only_reads(job.spark, sql), sql
+    for sql in ("SELEC", "", "SELECT 1; SELECT 2", "SELECT 1) x CROSS JOIN (SELECT 2", "SELECT 1) -- "):
+        with pytest.raises(ParseException, match="PARSE_"):
+            _only_reads(job.spark, sql)
+
+
 def test_two_rounds_side_by_side(known_crawl):
     from crawlkit.diff import FIGURES, diff, render
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def audit(job: "Job", round_id: str | None = None) -> dict[str, Any]:
-    """Violations over the requests of one round or of all.
+    """Violations over the requests of one round or of all. Raises CrawlError if there is no such round.
 
     Each request is judged by the settings that its round was opened with, or if the round does not tell, by those of today.
     A request is disallowed if the copy of robots.txt in force when it was sent (the newest fetched before it) forbids it, or
     if there was none that could be read; of what was purged only the pace is left to be looked at. The rows are brought to the driver: some 10^7 requests at most.
     """
-    part = {"round_id": [round_id]} if round_id else None
+    part = {"round_id": [job.crawl.round(round_id).id]} if round_id else None
     rows = [r for r in job.tables.rows("captures", ["url", "host", "kind", "slot", "round_id", "ip", "started", "ended", "delay_ms", "reason"], part) if r["started"] is not None]
     copies: dict[str, list[dict[str, Any]]] = {}
     for c in sorted(job.tables.rows("robots", ["origin", "fetched_at", "status", "body"]), key=lambda c: c["fetched_at"]):

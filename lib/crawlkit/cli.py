@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import errno
 import json
+import os
 import re
 import sys
 import time
@@ -31,16 +32,24 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 Now = Annotated[Optional[str], typer.Option("--now", metavar="TIME", help="Nominal time of the round (2026-01-31T12:00:00Z or Unix s); drives schedules, never pacing.")]
 RoundId = Annotated[Optional[str], typer.Option("--round-id", metavar="ID", help="Name of the round (default: the newest open one).")]
 DEFAULT_DATA = "crawl-data"
+YEAR_10000 = 253_402_300_800  # Unix s; timestamps of tables and of Python end before it
 
 
 def parse_now(text: str | None) -> float:
-    """Unix s of --now. Raises ConfigError."""
+    """Unix s of --now; a time without an offset is UTC. Raises ConfigError."""
     if text is None:
         return time.time()
     try:
-        return float(text) if text.replace(".", "", 1).isdigit() else datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).replace(tzinfo=datetime.UTC).timestamp() if "+" not in text else datetime.datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        raise ConfigError(f"--now {text!r:.60}: expected a time like 2026-01-31T12:00:00Z or Unix seconds") from None
+        if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
+            at = float(text)
+        else:
+            told = datetime.datetime.fromisoformat(text)
+            at = (told if told.tzinfo else told.replace(tzinfo=datetime.UTC)).timestamp()
+    except (ValueError, OverflowError):
+        at = -1.0
+    if not 0 <= at < YEAR_10000:
+        raise ConfigError(f"--now {text!r:.60}: expected a time like 2026-01-31T12:00:00Z or Unix seconds, from 1970 to 9999")
+    return at
 
 
 def emit(value: dict[str, Any], as_json: bool, text: Callable[[dict[str, Any]], str] | None = None) -> None:
@@ -53,6 +62,8 @@ def fail(message: str, code: int) -> typer.Exit:
     return typer.Exit(code)
 
 
+# errors of a path that was given, not of the machine
+UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EBUSY, errno.ENOTEMPTY)
 JVM_GONE = "Spark's Java process has ended (killed, or out of memory): run the same command again to go on"
 
 
@@ -85,8 +96,10 @@ def guarded(run: Callable[[], Any]) -> Any:
     except OSError as e:
         if e.errno in (errno.ENOSPC, errno.EDQUOT):
             raise fail(f"no space left on {e.filename or 'the disk'}: free some and run the same command again", 1) from None
-        if e.errno in (errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.EEXIST):
-            raise fail(f"{e.filename}: {e.strerror}", 2) from None
+        if e.errno in UNUSABLE:
+            raise fail(f"{e.filename2 or e.filename}: {e.strerror}", 2) from None
+        if e.errno in (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE):
+            raise fail(f"{e.filename or 'input or output'}: {e.strerror}: run the same command again once that is mended", 1) from None
         if isinstance(e, ConnectionError):
             raise fail(JVM_GONE, 1) from None
         raise
@@ -107,7 +120,7 @@ def guarded(run: Callable[[], Any]) -> Any:
             raise fail(JVM_GONE, 1) from None
         if type(e).__module__.startswith(("pyspark", "py4j", "delta")):
             print(text, file=sys.stderr)
-            raise fail(f"Spark failed: {_first_cause(text)}; run the same command again, or see the text above", 1) from None
+            raise fail(f"Spark failed: {first_cause(text)}; run the same command again, or see the text above", 1) from None
         raise
 
 
@@ -123,7 +136,7 @@ def _damaged_file(text: str) -> str | None:
     return found[1].rstrip(".") if found else None
 
 
-def _first_cause(text: str) -> str:
+def first_cause(text: str) -> str:
     """The innermost error that a long text of Spark's names, without stack lines and plans."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "+-", ":-", "..."))]
     causes = [line for line in lines if "Error" in line or "Exception" in line]
@@ -239,7 +252,9 @@ def main() -> None:
     """Entry point of the `crawlkit` command."""
     from crawlkit import cli_export, cli_look, cli_plan, cli_steer, cli_upkeep  # noqa: F401, I001  (they register their commands)
     from crawlkit import cli_examples  # noqa: F401, I001  (last: it adds to those)
+    from crawlkit.rules.urls import text_of
 
+    sys.argv[1:] = [text_of(os.fsencode(given)) if "://" in given else given for given in sys.argv[1:]]  # addresses in another encoding, read as in seed files
     app()
 
 

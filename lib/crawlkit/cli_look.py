@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, RoundId, Sets, app, emit, guarded
+from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, RoundId, Sets, app, emit, first_cause, guarded
 from crawlkit.config import ConfigError, load_config
 from crawlkit.crawl import Crawl, Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TELLS = re.compile(r"\s*(SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE)
 
 
 def _rows(value: list[dict[str, Any]]) -> str:
@@ -64,9 +70,27 @@ def _by_spark(data: Place, config: Path | None, sets: tuple[str, ...], query: st
             raise _no_crawl(data)
         register_views(job)
         try:
+            if not _only_reads(job.spark, query):
+                raise ConfigError("it returns no rows: give a SELECT")
             return [r.asDict() for r in job.spark.sql(query).limit(limit).collect()]
         except Exception as e:
-            raise ConfigError(f"SQL: {str(e).splitlines()[0]:.400}") from None
+            text = str(e).strip()
+            raise ConfigError(f"SQL: {first_cause(text) if text.startswith('An error occurred while calling') else text.partition(chr(10))[0]:.400}") from None
+
+
+def _only_reads(spark: "SparkSession", query: str) -> bool:
+    """Whether a statement is a query or tells of tables: Spark would write to any table of Delta, without our lock. Raises Spark's error of syntax."""
+    from pyspark.errors import ParseException
+
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    parser.parsePlan(query)
+    if _TELLS.match(query):
+        return True
+    try:
+        parser.parsePlan(f"SELECT * FROM (\n{query}\n)")  # only a query may stand in brackets
+    except ParseException:
+        return False
+    return True
 
 
 @app.command()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from crawlkit.adapters.delta import Tables
 
 LOCK_WAIT_S = 600.0
+ROUND_ID = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,80}")
 Place = Path | str  # of a crawl: a folder, or s3://bucket/prefix (s3a:// too)
 
 
@@ -181,6 +182,8 @@ class Crawl:
     def round(self, round_id: str) -> Round:
         """A round by name. Raises CrawlError."""
         try:
+            if not ROUND_ID.fullmatch(round_id):
+                raise ObjectMissing(round_id)
             return Round(**json.loads(self.objects.get(f"rounds/{round_id}/round.json")[0]))
         except ObjectMissing:
             raise CrawlError(f"no round {round_id!r} in {self.data}; known: {', '.join(self.round_ids()) or 'none'}") from None
@@ -192,7 +195,7 @@ class Crawl:
 
     def open_round(self, now: float, round_id: str | None = None, seed: int | None = None) -> Round:
         """A new round, or the round of that name as it is. Raises CrawlError for a bad name."""
-        if round_id is not None and not re.fullmatch(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,80}", round_id):
+        if round_id is not None and not ROUND_ID.fullmatch(round_id):
             raise CrawlError(f"round id {round_id!r:.100}: use letters, digits and _ . -")
         with self.lock:
             state, etag = self._read()

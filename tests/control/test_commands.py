@@ -68,7 +68,7 @@ def test_a_dry_run_changes_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("verb,given,word", [
-    ("block", {"host": "a.test", "domain": "b.test"}, "either"), ("block", {}, "either"), ("block", {"host": "http://a.test/"}, "host name"), ("block", {"domain": "www.a.example"}, "give it as host"),
+    ("block", {"host": "a.test", "domain": "b.test"}, "either"), ("block", {}, "either"), ("block", {"host": "http://a.test/"}, "host name"), ("block", {"domain": "www.a.example"}, "give it as host"), ("block", {"host": "*"}, "patterns"), ("block", {"host": "*.a.example"}, "patterns"),
     ("seeds", {"urls": []}, "list of URLs"), ("seeds", {"urls": "http://a.test/"}, "list of URLs"), ("seeds", {"urls": ["ftp://a.test/"]}, "none can be crawled"), ("recrawl", {"urls": ["http://a.test/"], "priority": "soon"}, "priority"),
     ("boost", {"urls": ["http://a.test/"]}, "boost"), ("host_set", {"host": "a.test", "delay_s": -1}, "delay_s"), ("host_set", {"host": "a.test", "delay_s": float("nan")}, "delay_s"), ("host_set", {"domain": "a.test"}, "one host"),
     ("complain", {"host": "a.test", "action": "sue"}, "action"), ("pause", {"round_id": "../x"}, "round_id"), ("pause", {"round_id": ".."}, "round_id"), ("dance", {}, "verb"),

@@ -114,6 +114,8 @@ def _host(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
 
 def host_name(text: Any, field: str = "host") -> str:
     """A host name in its canonical form. Raises BadCommand."""
+    if isinstance(text, str) and "*" in text:
+        raise BadCommand(f"{field}: {text!r:.80} is no host name: patterns are not understood; a registered domain, given as such, covers all its hosts")
     try:
         if isinstance(text, str) and _HOST.fullmatch(text.strip()):
             url = canonicalize(f"http://{text.strip()}/")
