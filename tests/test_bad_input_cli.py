@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from crawlkit.cli import guarded, parse_now
+from crawlkit.cli import damaged_file, guarded, parse_now
 from crawlkit.config import ConfigError, parse_config
 from crawlkit.crawl import Crawl, CrawlError
 from crawlkit.job import Job
+from crawlkit.spark import jvm_locale
 from tests.crawlproc import Done, everything, run
 
 SEED = "http://site.example/\n"
@@ -213,6 +214,14 @@ def test_java_that_does_not_work(tmp_path, script):
     not_started(tmp_path, "Spark did not start", "Java 17", **java_that(tmp_path, script))
 
 
+@pytest.mark.parametrize(("env", "expected"), [
+    ({}, {"LC_ALL": "C.UTF-8"}), ({"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.UTF-8"}), ({"LANG": "POSIX"}, {"LC_ALL": "C.UTF-8"}),
+    ({"LANG": "C.UTF-8"}, {}), ({"LC_ALL": "tr_TR.utf8"}, {}), ({"LC_CTYPE": "en_US.UTF-8", "LANG": "C"}, {}),
+])
+def test_java_names_files_as_python_does(env, expected):
+    assert jvm_locale(env) == expected
+
+
 def test_no_jars(tmp_path):
     (tmp_path / "jars").mkdir()
     not_started(tmp_path, "JAR", "make setup", CRAWLKIT_JARS=str(tmp_path / "jars"))
@@ -346,3 +355,12 @@ def test_a_damaged_part_is_named_and_the_table_can_be_written_afterwards(spark, 
     part.write_bytes(good)
     assert job.run("commit", round_)["rows_out"] == 3
     assert everything(data)["captures"].total() == 3
+
+
+@pytest.mark.parametrize(("said_by_spark", "place"), [
+    ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///with%20spaces/%C3%BCn/tables/pages/a.parquet. SQLSTATE: KD001", "/with spaces/ün/tables/pages/a.parquet"),
+    ("java.io.FileNotFoundException: File file:/d/tables/pages/_delta_log/0.json does not exist", "/d/tables/pages/_delta_log/0.json"),
+    ("FileNotFoundException: No such file: s3a://crawl/x/tables/pages/a.parquet", "s3a://crawl/x/tables/pages/a.parquet"),
+])
+def test_a_damaged_file_is_named_as_the_shell_knows_it(said_by_spark, place):
+    assert damaged_file(said_by_spark) == place

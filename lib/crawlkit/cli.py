@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Optional
+from urllib.parse import unquote
 
 import typer
 
@@ -77,7 +78,7 @@ def guarded(run: Callable[[], Any]) -> Any:
     from crawlkit.jars import JarsError
     from crawlkit.job import StageError
     from crawlkit.outcomes import Refused
-    from crawlkit.spark import SessionError
+    from crawlkit.spark import SessionError, first_cause
 
     try:
         return run()
@@ -114,7 +115,7 @@ def guarded(run: Callable[[], Any]) -> Any:
                                     ("placeholder", 2, _line_with(text, "placeholder"))):
             if mark in text:
                 raise fail(message, code) from None
-        if place := _damaged_file(text):
+        if place := damaged_file(text):
             raise fail(f"{place} is damaged or gone: restore the table's folder from a copy", 2) from None
         if type(e).__name__ == "Py4JNetworkError":
             raise fail(JVM_GONE, 1) from None
@@ -128,19 +129,15 @@ def _line_with(text: str, word: str) -> str:
     return next((line.strip()[-500:] for line in text.splitlines() if word in line), text[:300])
 
 
-def _damaged_file(text: str) -> str | None:
+def damaged_file(text: str) -> str | None:
     """The table file that Spark could not read, if that is what an error says."""
     if not any(mark in text for mark in ("FAILED_READ_FILE", "FileNotFoundException", "ChecksumException", "is not a Parquet file", "DELTA_TRUNCATED", "DELTA_STATE_RECOVER")):
         return None
     found = re.search(r"(?:file:)?((?:s3a:/)?/[^\s:,]{1,1000}(?:\.parquet|/_delta_log)[^\s:,]{0,200})", text)
-    return found[1].rstrip(".") if found else None
-
-
-def first_cause(text: str) -> str:
-    """The innermost error that a long text of Spark's names, without stack lines and plans."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "+-", ":-", "..."))]
-    causes = [line for line in lines if "Error" in line or "Exception" in line]
-    return (causes or lines[:1] or ["unknown"])[-1].removeprefix("Caused by: ")[:400]
+    if not found:
+        return None
+    place = unquote(found[1]).rstrip(".")
+    return place if place.startswith("s3a:") else "/" + place.lstrip("/")
 
 
 def open_job(data: Place, config: Path | None, sets: list[str] | None, as_json: bool, cfg: Config | None = None, quick: bool = True) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, RoundId, Sets, app, emit, first_cause, guarded
+from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, RoundId, Sets, app, emit, guarded
 from crawlkit.config import ConfigError, load_config
 from crawlkit.crawl import Crawl, Place
 
@@ -63,6 +63,7 @@ def _by_duckdb(data: Place, config: Path | None, sets: tuple[str, ...], query: s
 
 def _by_spark(data: Place, config: Path | None, sets: tuple[str, ...], query: str, as_json: bool, limit: int) -> list[dict[str, Any]]:
     from crawlkit.command import opened
+    from crawlkit.spark import first_cause
     from crawlkit.views import register_views
 
     with opened(data, config, sets, as_json) as job:

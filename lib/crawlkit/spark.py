@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -83,6 +84,7 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
         if scratch is not None:
             builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.update(jvm_locale(os.environ))
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a JVM that dies is told once, by cli.guarded
     logging.getLogger().addFilter(lambda record: record.module != "java_gateway")  # py4j says some of it by the root logger
     for key, value in {**SETTINGS, **({} if submitted else ONE_MACHINE), **(QUICK if quick else {}), "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions), **cfg.extra}.items():
@@ -92,11 +94,24 @@ def build_session(cfg: SparkConfig, app: str = "crawlkit", scratch: Path | None 
             _start_jvm(builder._options)
         spark = builder.getOrCreate()
     except Exception as e:  # the gateway raises several unrelated types
-        raise SessionError(f"Spark did not start: {str(e).splitlines()[0]:.300}; check that Java 17 runs and that spark.* settings are right") from None
+        raise SessionError(f"Spark did not start: {first_cause(str(e)):.300}; check that Java 17 runs and that spark.* settings are right") from None
     spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # prints a stack when the JVM has died; no public way
     if spark.conf.get("spark.speculation", "false").lower() == "true" or spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
         raise SessionError("spark.speculation is on: a copied fetch task would ask a host twice; set spark.speculation=false")
     return spark
+
+
+def jvm_locale(env: Mapping[str, str]) -> dict[str, str]:
+    """What the JVM's environment needs to name files as Python does: without a locale of UTF-8 Python takes UTF-8 by itself, the JVM plain ASCII."""
+    named = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
+    return {"LC_ALL": "C.UTF-8"} if sys.getfilesystemencoding() == "utf-8" and not re.search(r"utf-?8", named, re.IGNORECASE) else {}
+
+
+def first_cause(text: str) -> str:
+    """The innermost error that a long text of Spark's names, without stack lines and plans."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "+-", ":-", "..."))]
+    causes = [line for line in lines if "Error" in line or "Exception" in line]
+    return (causes or lines[:1] or ["unknown"])[-1].removeprefix("Caused by: ")[:400]
 
 
 @contextlib.contextmanager

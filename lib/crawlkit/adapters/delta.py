@@ -326,8 +326,13 @@ class Tables:
         return TableError(f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300}; restore {what} from a copy")
 
     def _unreachable(self, name: str, e: Exception) -> StoreUnavailable:
+        return self.unreachable(self.path(name), e, f"table {name} at ")
+
+    @staticmethod
+    def unreachable(place: str, e: Exception, what: str = "") -> StoreUnavailable:
+        """What to raise when the store of a place does not answer."""
         said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(e)).split())
-        return e if isinstance(e, StoreUnavailable) else StoreUnavailable(f"table {name} at {self.path(name)} cannot be reached: {said:.400}; check that the store is up and s3.endpoint_url is right")
+        return e if isinstance(e, StoreUnavailable) else StoreUnavailable(f"{what}{place} cannot be reached: {said:.400}; check that the store is up and s3.endpoint_url is right")
 
 
 def spark_place(place: str) -> str:

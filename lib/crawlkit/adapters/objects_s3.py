@@ -240,6 +240,8 @@ class S3Objects:
         for n in itertools.count():
             try:
                 return call(_client(self.cfg, os.getpid()))
+            except KeyError as e:  # a member that each answer of S3 has
+                raise StoreRefused(f"cannot {verb} {self}{key}: the answer is none of an S3 store, it lacks {e!s:.60}: check s3.endpoint_url") from None
             except (boto.BotoCoreError, boto.ClientError, urllib3.exceptions.HTTPError, ConnectionError, TimeoutError) as e:
                 error, denied = e, self._translated(e, verb, key)
             if settled is not None and isinstance(denied, (_NotMet, ObjectMissing)):
@@ -265,7 +267,7 @@ class S3Objects:
                 return StoreFull(f"no room left in the store {self}")
             if code in _AGAIN or status >= 500 or status == 429:
                 return None
-            return StoreRefused(f"cannot {verb} {self}{key}: {code} {e.response['Error'].get('Message', '')!s:.200}: {_FIXES.get(code, 'see docs/s3.md')}")
+            return StoreRefused(f"cannot {verb} {self}{key}: {code or f'HTTP {status}'} {e.response.get('Error', {}).get('Message', '')!s:.200}: {_FIXES.get(code, 'see docs/s3.md')}")
         if isinstance(e, _OURS):
             return StoreRefused(f"cannot {verb} {self}{key}: {e!s:.300}: {_SET_CREDENTIALS}")
         return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from crawlkit.adapters.delta import TableError
 from crawlkit.config import Config, ConfigError
 from crawlkit.control.commands import plain_tables
 from crawlkit.crawl import Crawl, Place
@@ -21,19 +21,23 @@ class Source:
 
     def __init__(self, data: Place, cfg: Config) -> None:
         self.cfg, self.crawl = cfg, Crawl(data, cfg)
-        self.warc = self.crawl.warc
+        self.warc, self._tables = self.crawl.warc, plain_tables(self.crawl)
         if not self.has("captures"):
             raise ConfigError(f"--data {data}: no crawl there (no table captures in {self.crawl.tables_root}); run `crawlkit crawl` first")
 
     def has(self, table: str) -> bool:
-        """Whether the table has been written."""
-        return self.is_table(self._place(table))
+        """Whether the table has been written. Raises StoreUnavailable, StoreRefused."""
+        return self._tables.exists(table)
 
     def is_table(self, place: str) -> bool:
-        return DeltaTable.is_deltatable(place, self.options(place))
+        """Whether there is a table at a place, which may be outside of the crawl. Raises StoreUnavailable."""
+        try:
+            return DeltaTable.is_deltatable(place, self.options(place))
+        except OSError as e:
+            raise self._tables.unreachable(place, e) from None
 
     def rows(self, table: str, columns: Sequence[str], where: ds.Expression | None = None) -> Iterator[dict[str, Any]]:
-        """Rows of a table (none if it was never written). Raises ConfigError if it cannot be read."""
+        """Rows of a table (none if it was never written). Raises TableError, StoreUnavailable."""
         for batch in self.batches(table, columns, where):
             yield from batch.to_pylist()
 
@@ -41,11 +45,11 @@ class Source:
         """The same as Arrow record batches; memory is bounded by a few of them."""
         if not self.has(table):
             return
+        found = self._tables.dataset(table)
         try:
-            found = plain_tables(self.crawl).dataset(table)
-        except (TableError, OSError) as e:
-            raise ConfigError(str(e)) from None
-        yield from found.to_batches(columns=list(columns), filter=where, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+            yield from found.to_batches(columns=list(columns), filter=where, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+        except (OSError, pa.ArrowException) as e:
+            raise self._tables.unreadable(table, e) from None
 
     def rounds(self, round_id: str | None = None) -> list[str]:
         """Rounds whose captures are in the table, in order of their names, or the one asked for. Raises ConfigError."""
@@ -53,9 +57,6 @@ class Source:
         if round_id is not None and round_id not in known:
             raise ConfigError(f"--round-id {round_id}: no captures of it; known: {', '.join(known[-5:]) or 'none'}")
         return known if round_id is None else [round_id]
-
-    def _place(self, table: str) -> str:
-        return f"{self.crawl.tables_root}/{table}"
 
     def options(self, place: str) -> dict[str, str] | None:
         """delta-rs' options for a table at a place."""
