@@ -10,14 +10,16 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
 
-from crawlkit.cli import damaged_file, guarded, parse_now
+from crawlkit.cli import actor, damaged_file, guarded, parse_now
 from crawlkit.config import ConfigError, parse_config
 from crawlkit.crawl import Crawl, CrawlError
 from crawlkit.job import Job
+from crawlkit.progress import Progress
 from crawlkit.spark import jvm_locale
 from tests.crawlproc import Done, everything, run
 
@@ -123,6 +125,21 @@ def test_errors_of_the_machine(capsys, number, word):
         raise OSError(number, os.strerror(number), "/some/file")
 
     refused(said(capsys, work), "/some/file", word, "run the same command again", code=1)
+
+
+def test_a_user_without_a_name(monkeypatch):
+    def no_entry() -> str:
+        raise KeyError("getpwuid(): uid not found: 12345")
+
+    monkeypatch.setattr("getpass.getuser", no_entry)
+    assert actor() == f"cli:{os.getuid()}"
+
+
+@pytest.mark.parametrize(("as_json", "expected"), [(False, "  removing orphans ...\n"), (True, '{"event": "step", "text": "removing orphans"}\n')])
+def test_the_steps_of_upkeep_are_told(capsys, as_json, expected):
+    job = Job(SimpleNamespace(cfg=None), say=Progress(as_json))
+    job.tell("removing orphans")
+    assert capsys.readouterr().err == expected
 
 
 def test_a_round_is_no_path(tmp_path):

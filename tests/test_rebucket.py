@@ -63,8 +63,10 @@ def test_the_bucket_in_sql_is_that_of_the_rule(spark):
 @pytest.mark.parametrize("buckets", [8, 2])
 def test_no_key_is_lost_or_doubled_and_every_row_lies_where_it_belongs(spark, grown, tmp_path, buckets):
     before = keys(copy(spark, grown, tmp_path / "before"))
-    job = copy(spark, grown, tmp_path / "crawl")
+    job, told = copy(spark, grown, tmp_path / "crawl"), []
+    job.say = told.append
     done = rebucket(job, buckets)
+    assert {e["event"] for e in told} == {"step"} and "crawldb" in told[0]["text"]
     after = Job(Crawl(tmp_path / "crawl", config(buckets)), quick=True, spark=spark)
     after.crawl.check()
     assert done["buckets_before"] == 4 and 800 < done["known"] < 860

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import getpass
 import json
 import os
 import re
@@ -56,6 +57,14 @@ def parse_now(text: str | None) -> float:
 def emit(value: dict[str, Any], as_json: bool, text: Callable[[dict[str, Any]], str] | None = None) -> None:
     """The command's answer on standard output."""
     print(json.dumps(value, default=str) if as_json or text is None else text(value))
+
+
+def actor() -> str:
+    """Who gives an order here: the user's name, or number where it has none."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return f"cli:{os.getuid()}"
 
 
 def fail(message: str, code: int) -> typer.Exit:

@@ -52,6 +52,7 @@ def rebucket(buckets: Annotated[int, typer.Argument(metavar="N", min=1, max=65_5
     \b
     crawlkit rebucket 16 --data site
     """
+    from crawlkit.progress import Progress
     from crawlkit.rebucket import rebucket_command, rebucket_text
 
-    guarded(lambda: emit(rebucket_command(buckets, data, load_config(config, tuple(set_ or ()))), as_json, rebucket_text))
+    guarded(lambda: emit(rebucket_command(buckets, data, load_config(config, tuple(set_ or ())), Progress(as_json)), as_json, rebucket_text))

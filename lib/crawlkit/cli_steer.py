@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import sys
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit, guarded
+from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, actor, app, emit, guarded
 from crawlkit.config import Config, ConfigError, load_config
 from crawlkit.crawl import Place
 
@@ -47,7 +46,7 @@ def _give(verb: str, given: dict[str, Any], data: Place, config: Path | None, se
 
     def run() -> None:
         try:
-            told = give(opened_crawl(data, load_config(config, tuple(sets or ()))), verb, given, actor=f"cli:{getpass.getuser()}", command_id=command_id, dry_run=dry_run, wait=True)
+            told = give(opened_crawl(data, load_config(config, tuple(sets or ()))), verb, given, actor=actor(), command_id=command_id, dry_run=dry_run, wait=True)
         except BadCommand as e:
             raise ConfigError(str(e)) from None
         emit(told, as_json, _told)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, Sets, app, emit, guarded, parse_now
+from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, Sets, actor, app, emit, guarded, parse_now
 from crawlkit.cli_steer import opened_crawl
 from crawlkit.config import ConfigError, load_config
 
@@ -50,7 +49,7 @@ def purge(name: Annotated[str, typer.Argument(metavar="HOST|URL", help="Host nam
         opened_crawl(data, load_config(config, tuple(set_ or ())))
         with opened(data, config, tuple(set_ or ()), as_json) as job:
             try:
-                done = run(job, "url" if url else "domain" if domain else "host", name, reason, f"cli:{getpass.getuser()}", dry_run)
+                done = run(job, "url" if url else "domain" if domain else "host", name, reason, actor(), dry_run)
             except BadCommand as e:
                 raise ConfigError(str(e)) from None
             emit(done, as_json, purge_text)

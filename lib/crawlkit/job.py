@@ -105,6 +105,10 @@ class Job:
         """Rows (times as Unix s) as a frame of a table's schema; what a row lacks is null."""
         return self.spark.createDataFrame(arrow_table(TABLES[name], rows))
 
+    def tell(self, text: str) -> None:
+        """Say which step of an upkeep begins."""
+        self.say({"event": "step", "text": text})
+
     # -- running -------------------------------------------------------------------------------------------------
     @contextlib.contextmanager
     def driving(self, round_: Round, region: str | None = None) -> Iterator[None]:

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 def maintain(job: "Job", now: float) -> dict[str, Any]:
     """Everything, once; counts by step."""
-    out: dict[str, Any] = {"log_rows_dropped": drop_folded(job), "expired": expire(job, now), "packed": pack(job), "orphans_removed": remove_orphans(job, time.time())}
+    out: dict[str, Any] = {}
+    for name, text, step in (("log_rows_dropped", "dropping log rows that are folded", lambda: drop_folded(job)), ("expired", "removing what is too old", lambda: expire(job, now)),
+                             ("packed", "packing small WARC files", lambda: pack(job)), ("orphans_removed", "removing orphans", lambda: remove_orphans(job, time.time()))):
+        job.tell(text)
+        out[name] = step()
+    job.tell("compacting tables")
     with job.crawl.lock:
         for name in TABLES:
             job.tables.compact(name, job.cfg.maintain.vacuum_hours)

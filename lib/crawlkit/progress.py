@@ -64,6 +64,8 @@ def _plain(event: dict[str, Any]) -> str:
         return f"    fetching: {event['queued']} queued, {event['in_flight']} in flight, {event['done']} done, {event['failed']} failed, {event['bytes'] / 1e6:.1f} MB{eta}"
     if kind == "stage":
         return f"  {event['stage']}: {STAGE_TEXT.get(event['stage'], '')} ..."
+    if kind == "step":
+        return f"  {event['text']} ..."
     if kind == "stage_done":
         skip = {"event", "stage", "round_id", "started", "ended", "cpu_s", "rows_in", "rows_out", "rejected", "buckets", "examples", "slowest", "alerts"}
         facts = ", ".join(f"{k} {v if not isinstance(v, dict) else ' '.join(f'{a}={b}' for a, b in v.items())}" for k, v in event.items() if k not in skip and v not in ({}, []))

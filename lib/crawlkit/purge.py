@@ -88,6 +88,7 @@ def purge(job: Job, kind: str, name: str, reason: str, actor: str, dry_run: bool
     target = target_of(crawl, kind, name)
     told = {"kind": kind, "target": target.name, "hosts": target.hosts, "dry_run": dry_run, "repeated": False}
     plan_key = f"{PLANS}{hashlib.sha256(f'{kind} {target.name}'.encode()).hexdigest()[:32]}.json"
+    job.tell(f"looking for what is stored of {target.name}")
     mine = job.read("captures").where(target.column())
     stored = {"captures": mine.where(f"reason IS NULL OR reason <> '{Reason.PURGED}'").count(), "records": mine.where("warc_filename IS NOT NULL").count()}
     planned = crawl.objects.list(plan_key)
@@ -100,6 +101,7 @@ def purge(job: Job, kind: str, name: str, reason: str, actor: str, dry_run: bool
     files = sorted({r[0] for r in mine.where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect()} | _unnamed(job))
     crawl.objects.put_if_absent(plan_key, json.dumps({"files": files, "at": time.time(), **stored}).encode())
     plan = json.loads(crawl.objects.get(plan_key)[0])
+    job.tell(f"removing it from {len(plan['files'])} WARC files and from the tables")
     with crawl.lock:
         done = {"captures": plan["captures"], "records": plan["records"], **_remove(job, target, plan["files"])}
         for name in set(plan["files"]) & set(done.pop("replaced")):

@@ -31,6 +31,7 @@ def rebucket(job: "Job", buckets: int) -> dict[str, Any]:
         before = job.crawl.begin_rebucket(buckets)
         for name in MOVED:
             if job.tables.exists(name):
+                job.tell(f"moving the rows of {name}")
                 job.tables.replace(name, job.read(name).withColumn("host_bucket", F.expr(bucket_sql(buckets))))
         through = [r["folded_through"] for r in job.tables.rows("buckets", ["folded_through"])]
         low = min(through) if through and None not in through else None
@@ -49,14 +50,14 @@ def bucket_sql(buckets: int) -> str:
     return f"CAST(conv(substring(sha2(domain, 256), 13, 4), 16, 10) AS INT) & {buckets - 1}"
 
 
-def rebucket_command(buckets: int, data: "Place", cfg: Config) -> dict[str, Any]:
+def rebucket_command(buckets: int, data: "Place", cfg: Config, say: Any = lambda event: None) -> dict[str, Any]:
     """`crawlkit rebucket`: works with the old and the new frontier.buckets in the configuration. Raises ConfigError and what `rebucket` raises."""
     from crawlkit.crawl import Crawl
     from crawlkit.job import Job
 
     if buckets & (buckets - 1):
         raise ConfigError(f"rebucket {buckets}: give a power of two (1, 2, 4, 8, ...)")
-    job = Job(Crawl(data, cfg), quick=True)
+    job = Job(Crawl(data, cfg), quick=True, say=say)
     try:
         return rebucket(job, buckets)
     finally:

@@ -38,8 +38,10 @@ def rebuild(job: Job) -> dict[str, Any]:
     if not rounds:
         raise CrawlError(f"no round in {job.crawl.data}: nothing to make a frontier of (from WARC files alone: `crawlkit rebuild --from-warc`)")
     with job.crawl.lock:
+        job.tell("reading stored sitemaps and feeds")
         _read_sitemaps(job, rounds)
         keep_injected(job)
+        job.tell(f"making the frontier again from {len(rounds)} rounds")
         counts = _replace_frontier(job, rounds, min((r.no for r in open_), default=rounds[-1][0].no + 1) - 1)
         job.keep_known()
     return counts
@@ -109,6 +111,7 @@ def rebuild_from_warc(job: Job) -> dict[str, Any]:
     with crawl.lock:
         crawl.begin_rebuild()
         names = sorted(k for k in crawl.warc.list() if k.endswith((".warc.gz", ".warc")) and not k.startswith("."))
+        job.tell(f"reading the logs of {len(names)} WARC files")
         told = _parts_of(job, names)
         rounds = sorted((Round(**row, state="closed", closed_at=row["opened_at"]) for row in told["rounds"].values()), key=lambda x: x.no)
         if not rounds:
