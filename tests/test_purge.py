@@ -158,6 +158,15 @@ def test_killed_the_same_command_goes_on(job, stop, tmp_path):
     assert not [r for r in job.tables.rows("pages", ["host"]) if r["host"] == host]
 
 
+def test_refused_for_a_round_opened_while_it_begins(job, monkeypatch):
+    """The round's tasks may have written files that no commit names yet."""
+    before = captures(job)
+    monkeypatch.setattr("crawlkit.purge._unnamed", lambda job: job.crawl.open_round(EPOCH + 6 * DAY_S) and set())
+    with pytest.raises(CrawlError, match="is open"):
+        purge(job, "host", busiest(job), "", "test")
+    assert captures(job) == before
+
+
 def test_refused_while_a_round_is_open_and_for_what_is_no_host(job):
     from crawlkit.rules.verbs import BadCommand
 

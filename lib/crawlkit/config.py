@@ -311,7 +311,7 @@ class Schedule(Section):
 
 
 class Maintain(Section):
-    vacuum_hours: float = _f(168.0, "Table files no longer referenced are removed after this many hours.", ge=0)
+    vacuum_hours: float = _f(168.0, "Table files no longer referenced are removed after this many hours; while a round is open, none that is younger.", ge=0)
     orphan_hours: float = _f(24.0, "WARC files that no capture names are removed after this many hours.", ge=0)
     raw_days: float = _f(90.0, "Stored records that nothing refers to, fetch lists and part manifests are removed after this many days; 0 keeps them.", ge=0)
     raw_share: float = _f(0.3, "A WARC file is written anew once so much of it may go.", ge=0, le=1)

@@ -34,8 +34,10 @@ def maintain(job: "Job", now: float) -> dict[str, Any]:
         out[name] = step()
     job.tell("compacting tables")
     with job.crawl.lock:
+        # tasks of an open round may have written files that no commit names yet
+        open_s = max((time.time() - r.opened_at for r in job.crawl.open_rounds()), default=0.0)
         for name in TABLES:
-            job.tables.compact(name, job.cfg.maintain.vacuum_hours)
+            job.tables.compact(name, max(job.cfg.maintain.vacuum_hours, open_s / 3600))
     out["dead_urls"] = job.read("crawldb").where("state = 'dead'").count() if job.tables.exists("crawldb") else 0
     out["tables_bytes"] = {name: job.tables.bytes(name) for name in TABLES if job.tables.exists(name)}
     return out
