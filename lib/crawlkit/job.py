@@ -81,13 +81,13 @@ class Job:
     def read(self, name: str, part: Part | None = None) -> "DataFrame":
         return self.tables.read(name, part)
 
-    def live_log(self) -> "tuple[DataFrame, bool]":
-        """Rows of crawldb_log that are not in crawldb yet, and whether they are few (stages/fold.py)."""
-        from crawlkit.stages.fold import FEW_ROWS, live_log
+    def live_log(self, again: int | None = None) -> "tuple[DataFrame, bool]":
+        """Rows of crawldb_log that are not in crawldb yet (and those from the number `again` on), and whether they are few (stages/fold.py)."""
+        from crawlkit.stages.fold import FEW_ROWS, folded_by_all, live_log
 
-        through = [r["folded_through"] for r in self.tables.rows("buckets", ["folded_through"])]
-        newer = ("updated_no", min(through)) if through and None not in through else None  # of a bucket that is not there yet no row is older
-        return live_log(self.tables.read("crawldb_log", above=newer), self.read("buckets")), self.tables.count("crawldb_log", above=newer) <= FEW_ROWS
+        through = folded_by_all((r["folded_through"] for r in self.tables.rows("buckets", ["folded_through"])), again)
+        newer = None if through is None else ("updated_no", through)
+        return live_log(self.tables.read("crawldb_log", above=newer), self.read("buckets"), again), self.tables.count("crawldb_log", above=newer) <= FEW_ROWS
 
     def of_round(self, name: str, round_: Round) -> "DataFrame":
         return self.read(name, {"round_id": [round_.id]})
@@ -165,7 +165,7 @@ class Job:
 def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: int = 1, source: str = "seed", mode: str = "keep", form: str = "urls", first_line: int = 1, due_at: float | None = None) -> Counts:
     """Seed lines, or those of a list (`form`: rules/imports.py) -> found rows. mode: keep, update or overwrite what is known of a URL.
 
-    due_at: makes known URLs due (Unix s).
+    due_at: makes known URLs due (Unix s). Raises CrawlError for new lines of a round whose rows have been folded already: no later fold would see them.
     """
     from crawlkit.stages.inject import read_lines
 
@@ -173,6 +173,9 @@ def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: i
     # the lines name the writer: the same file twice is one injection, another file of the same round is added
     writer = "inject-" + hashlib.sha256("\n".join([mode, source, str(priority_class), *([form] if form != "urls" else ()), *lines]).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     rows, rejects, counts = read_lines(lines, now=round_.now, buckets=job.cfg.frontier.buckets, policy=UrlPolicy.of(job.cfg.urls), priority_class=priority_class, source=source, max_url_bytes=job.cfg.scope.max_url_bytes, parse=FORMS[form], first_line=first_line)
+    mine = {"round_id": [round_.id], "writer": [writer]}
+    if not job.tables.count("crawldb_log", mine) and any((r["folded_through"] or 0) >= round_.no for r in job.tables.rows("buckets", ["folded_through"])):
+        raise CrawlError(f"round {round_.id} has updated the frontier already: inject into the next one (without --round-id)")
     found = [r | {"updated_no": round_.no, "round_id": round_.id, "writer": writer, "kind": "found", "seq": n, "force": False, "mode": mode, "due_at": due_at} for n, r in enumerate(rows)]
     known = 0
     if rows and (job.tables.exists("crawldb") or job.tables.exists("crawldb_log")):
@@ -183,7 +186,7 @@ def inject(job: Job, round_: Round, lines: Iterable[str] = (), priority_class: i
         known = keys.join(old.distinct(), "url_key", "left_semi").count()
     if rows:
         with job.crawl.lock:
-            job.tables.replace("crawldb_log", found, {"round_id": [round_.id], "writer": [writer]})
+            job.tables.replace("crawldb_log", found, mine)
     if rejects:
         with job.crawl.lock:
             job.tables.replace("rejects", [r | {"round_id": round_.id, "stage": writer} for r in rejects], {"round_id": [round_.id], "stage": [writer]})
@@ -395,7 +398,7 @@ def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
     """State rows, the fold into crawldb, hostdb, buckets."""
     from crawlkit.stages import update as u
     from crawlkit.stages.commit import host_states
-    from crawlkit.stages.fold import bucket_summary, log_summary, merge_summaries, reduce_rows
+    from crawlkit.stages.fold import all_in, bucket_summary, log_summary, merge_summaries, reduce_rows
 
     clock_now = job.crawl.pin(round_, "update", time.time() if clock_now is None else clock_now)
     planned, captures = job.of_round("fetchlist", round_), job.of_round("captures", round_)
@@ -406,9 +409,8 @@ def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
             job.tables.replace("crawldb_log", rows, {"round_id": [round_.id], "writer": ["update"]})
             hosts = job.read("hostdb", {"host_bucket": round_.buckets})
             job.tables.replace("hostdb", u.host_rows(hosts, planned, captures, states, round_.no, round_.now, clock_now, job.cfg), {"host_bucket": round_.buckets})
-        # rows of rounds that are still open elsewhere may yet come: the fold says through which number all are in
-        low = min((r.no for r in job.crawl.open_rounds() if r.id != round_.id), default=round_.no + 1) - 1
-        live, few = job.live_log()
+        low = all_in(round_.no, (r.no for r in job.crawl.open_rounds() if r.id != round_.id))
+        live, few = job.live_log(again=round_.no)  # a parse run again after the fold may have found more
         known = {r["host_bucket"]: r for r in job.tables.rows("buckets", TABLES["buckets"].column_names)}
         seen = [r.asDict() for r in log_summary(live).collect()]
         fold = fold_choice(job, seen)
@@ -416,7 +418,7 @@ def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
             mine = {"host_bucket": fold}
             job.tables.replace("crawldb", reduce_rows(job.read("crawldb", mine), live.where(in_list("host_bucket", fold)), few), mine)
             fresh = {r.host_bucket: r.asDict() for r in bucket_summary(job.read("crawldb", mine), low).collect()}
-            known = merge_summaries(known, fresh, [r for r in seen if r["host_bucket"] not in fresh], low)
+            known = merge_summaries(known, fresh, [r for r in seen if r["host_bucket"] not in fresh], low, again=round_.no)
             job.tables.replace("buckets", list(known.values()))
     states.unpersist()
     outcomes = (job.crawl.mark(round_, "commit") or {}).get("outcomes", {})

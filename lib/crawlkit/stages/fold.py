@@ -70,10 +70,23 @@ def _with_signals(out: DataFrame) -> DataFrame:
     })
 
 
-def live_log(log: DataFrame, buckets: DataFrame) -> DataFrame:
-    """Log rows that are not in the base yet, by each bucket's `folded_through`."""
+def all_in(round_no: int, others: Iterable[int]) -> int:
+    """Number through which all rows are in the log when a round folds: rows of the `others` that are open may yet come."""
+    return min(others, default=round_no + 1) - 1
+
+
+def folded_by_all(through: Iterable[int | None], again: int | None = None) -> int | None:
+    """No row up to this number is live in any bucket; None: any may be. through: `folded_through` of the buckets (one that is not there yet has no older row); again: as in `live_log`."""
+    numbers = [*through]
+    if not numbers or None in numbers:
+        return None
+    return min([*numbers, *([] if again is None else [again - 1])])
+
+
+def live_log(log: DataFrame, buckets: DataFrame, again: int | None = None) -> DataFrame:
+    """Log rows that are not in the base yet, by each bucket's `folded_through`, and those from the number `again` on: what is folded twice changes nothing."""
     through = F.broadcast(buckets.select("host_bucket", "folded_through"))
-    return log.join(through, "host_bucket", "left").where(F.col("folded_through").isNull() | (F.col("updated_no") > F.col("folded_through"))).drop("folded_through")
+    return log.join(through, "host_bucket", "left").where(F.col("folded_through").isNull() | (F.col("updated_no") > F.least("folded_through", F.lit(again and again - 1)))).drop("folded_through")
 
 
 def _due_columns(at: Column) -> list[Column]:
@@ -90,10 +103,10 @@ def log_summary(log: DataFrame) -> DataFrame:
     return log.groupBy("host_bucket").agg(F.count("*").alias("log_rows"), *_due_columns(F.coalesce("due_at", "next_fetch")))
 
 
-def merge_summaries(known: Mapping[int, Mapping[str, Any]], folded: Mapping[int, Mapping[str, Any]], waiting: Iterable[Mapping[str, Any]], through: int) -> dict[int, dict[str, Any]]:
+def merge_summaries(known: Mapping[int, Mapping[str, Any]], folded: Mapping[int, Mapping[str, Any]], waiting: Iterable[Mapping[str, Any]], through: int, again: int | None = None) -> dict[int, dict[str, Any]]:
     """`buckets` rows by bucket: those folded anew, and those whose log rows wait, made due by them.
 
-    through: the number through which all rows are in the log; a bucket without live rows is folded through it, so that older files need not be read. A waiting bucket keeps the earlier of the times, so it may be looked at in vain, never too late.
+    through: the number through which all rows are in the log; a bucket without live rows is folded through it, so that older files need not be read. A waiting bucket keeps the earlier of the times, so it may be looked at in vain, never too late; if rows from the number `again` on wait in it, it is folded through no more than those before them.
     """
     waiting = list(waiting)
     idle = {b: dict(r) | {"folded_through": max(through, r["folded_through"] or 0)} for b, r in known.items() if b not in {w["host_bucket"] for w in waiting}}
@@ -101,6 +114,7 @@ def merge_summaries(known: Mapping[int, Mapping[str, Any]], folded: Mapping[int,
     for r in waiting:
         row = out.setdefault(r["host_bucket"], {"host_bucket": r["host_bucket"], "rows": 0, "folded_through": None})
         row["log_rows"] = r["log_rows"]
+        row["folded_through"] = folded_by_all([row["folded_through"]], again)
         for name in ("next_due_0", "next_due_1", "next_due_2", "next_due_3"):
             row[name] = min((t for t in (row.get(name), r[name]) if t is not None), default=None)
     return out
