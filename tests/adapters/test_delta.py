@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawlkit.adapters import delta_files
 from crawlkit.adapters.delta import TableError, Tables
-from crawlkit.tables import TABLES
+from crawlkit.tables import TABLES, Table
 
 
 def tables(root) -> Tables:
@@ -52,13 +52,30 @@ def test_many_partitions_in_one_write(tmp_path):
     assert {r["host"] for r in t.rows("hostdb", ["host"], {"host_bucket": [2]})} == {r["host"] for r in rows if r["host_bucket"] == 2}
 
 
+def write_log(t, *rounds):
+    """As many rows for each round as its number."""
+    for no in rounds:
+        t.replace("crawldb_log", [{"url_key": bytes([k]), "host_bucket": 0, "updated_no": no, "round_id": f"r{no}", "writer": "parse"} for k in range(no)], {"round_id": [f"r{no}"], "writer": ["parse"]})
+
+
 def test_files_without_a_row_above_a_value_are_not_counted(tmp_path):
     t = tables(tmp_path)
-    for no in (3, 5, 8):
-        t.replace("crawldb_log", [{"url_key": bytes([k]), "host_bucket": 0, "updated_no": no, "round_id": f"r{no}", "writer": "parse"} for k in range(no)], {"round_id": [f"r{no}"], "writer": ["parse"]})
+    write_log(t, 3, 5, 8)
     assert [t.count("crawldb_log", above=("updated_no", n)) for n in (2, 3, 4, 5, 7, 8)] == [16, 13, 13, 8, 8, 0]
     assert t.count("crawldb_log", {"round_id": ["r5"]}, ("updated_no", 3)) == 5
     assert t.count("crawldb_log", above=("no_such_column", 1)) == 16
+
+
+def test_a_table_whose_files_kept_other_statistics_is_read_whole_until_its_files_are_new(tmp_path, monkeypatch):
+    t = tables(tmp_path)
+    with monkeypatch.context() as before:
+        before.setattr(Table, "stats", ["url", "host"])
+        write_log(t, 3, 5)
+    assert t.count("crawldb_log", above=("updated_no", 4)) == 8
+    write_log(t, 8)
+    assert [t.count("crawldb_log", above=("updated_no", n)) for n in (4, 8)] == [16, 8]
+    write_log(t, 3, 5)
+    assert [t.count("crawldb_log", above=("updated_no", n)) for n in (2, 4, 8)] == [16, 13, 0]
 
 
 def test_rows_of_another_partition_are_refused_before_the_commit(tmp_path):

@@ -45,6 +45,7 @@ S3_DIRECT_FILES = 16  # each costs three calls of planning, two of them one afte
 APPEND_TRIES = 10  # an addition meets at most a compaction
 _PUT_ID = "put-id"
 _PAUSE_S = 0.5
+_STATS = "delta.dataSkippingStatsColumns"
 _LEFT = re.compile(r"[0-9a-f]{32}\.parquet")  # as delta_files.py names them
 
 
@@ -228,7 +229,7 @@ class Tables:
 
         done = CommitProperties(custom_metadata={_PUT_ID: put_id}, max_commit_retries=0)
         if not self.exists(t.name):
-            settings = {"delta.checkpointInterval": "100" if self._store is None else "10", "delta.dataSkippingStatsColumns": ",".join(t.stats)}
+            settings = {"delta.checkpointInterval": "100" if self._store is None else "10", _STATS: ",".join(t.stats)}
             return -1, lambda: create_table_with_add_actions(self.path(t.name), delta_schema(t), adds, partition_by=list(t.partition_by), configuration=settings, commit_properties=done, storage_options=self._options())
         log = self._log(t.name)
         now_ms = round(time.time() * 1000)
@@ -311,12 +312,15 @@ class Tables:
         return lacks
 
     def _widen(self, t: Table) -> None:
-        """Give a table of an earlier version the columns that it lacks; a commit of its own."""
+        """Give a table of an earlier version the columns that it lacks, and statistics of those that it is read by now; commits of their own."""
         if self.exists(t.name):
             log = self._log(t.name)
             if lacks := self._lacks(t.name, [f.name for f in log.schema().fields]):
                 self.guard()
                 log.alter.add_columns([f for f in delta_schema(t).fields if f.name in lacks])
+            if log.metadata().configuration.get(_STATS) != ",".join(t.stats):  # of other columns none is told, though the files' own lines have them
+                self.guard()
+                log.alter.set_table_properties({_STATS: ",".join(t.stats)})
 
     def unreadable(self, name: str, e: Exception) -> Exception:
         """What to raise when a table's files cannot be read."""
