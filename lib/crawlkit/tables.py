@@ -325,7 +325,7 @@ capture_id string | its capture
 cluster_id binary | url_key of the canonical page
 canonical_url string | the page that stands for the cluster
 method string | exact, minhash or simhash; canonical for the page itself
-evidence_url string | the page it was compared with
+evidence_url string | the page it was compared with, if there is one with the text that it has now, else one that had the text then
 distance int | SimHash distance to it
 jaccard double | Jaccard with it
 size int | members of the cluster

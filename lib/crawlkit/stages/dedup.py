@@ -213,10 +213,11 @@ def components(pairs: pa.Table) -> tuple[pa.Array, pa.Array]:
 def clusters(spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks: DataFrame) -> DataFrame:
     """`duplicates`: the members of all clusters of two URLs and more, with canonical page and evidence."""
     newest = Window.partitionBy("url_key").orderBy(F.desc("round_no"))
-    current = contents.withColumn("place", F.row_number().over(newest)).where("place = 1 AND text_sha256 IS NOT NULL").select("url_key", "url", "capture_id", "text_sha256")
+    texts_of = contents.withColumn("place", F.row_number().over(newest)).where("text_sha256 IS NOT NULL")
+    current = texts_of.where("place = 1").select("url_key", "url", "capture_id", "text_sha256")
     merged = similar.where("merged").select("a_text", "b_text", "method", "distance", "jaccard")
-    texts, roots = components(merged.select("a_text", "b_text").toArrow())
-    root_of = spark.createDataFrame(pa.table({"text_sha256": texts, "root": roots}))
+    joined, roots = components(merged.select("a_text", "b_text").toArrow())
+    root_of = spark.createDataFrame(pa.table({"text_sha256": joined, "root": roots}))
     members = current.join(F.broadcast(root_of), "text_sha256", "left").withColumn("root", F.coalesce("root", "text_sha256"))
     whole = Window.partitionBy("root")
     best_first = whole.orderBy(F.desc(F.coalesce("inlinks", F.lit(0))), F.length("url"), "url")
@@ -225,9 +226,10 @@ def clusters(spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks
     # what a text that is not the canonical page's was compared with: its most alike neighbour
     sides = merged.select(F.col("a_text").alias("text_sha256"), F.col("b_text").alias("other"), "method", "distance", "jaccard").unionByName(
         merged.select(F.col("b_text").alias("text_sha256"), F.col("a_text").alias("other"), "method", "distance", "jaccard"))
-    some_url = current.groupBy("text_sha256").agg(F.min("url").alias("evidence_url")).withColumnRenamed("text_sha256", "other")
-    alive = sides.join(some_url, "other")
-    best = alive.groupBy("text_sha256").agg(F.max_by(F.struct("method", "distance", "jaccard", "evidence_url"), F.struct("jaccard", "evidence_url")).alias("near"))
+    # best a page that still has that text; a text that all have lost joins its neighbours still
+    some_url = texts_of.groupBy("text_sha256").agg(F.min(F.struct((F.col("place") > 1).alias("past"), F.col("url").alias("evidence_url"))).alias("page")).select(F.col("text_sha256").alias("other"), "page.*")
+    best = sides.join(some_url, "other").groupBy("text_sha256").agg(
+        F.max_by(F.struct("method", "distance", "jaccard", "evidence_url"), F.struct(~F.col("past"), "jaccard", "evidence_url")).alias("near"))
     out = ranked.join(best, "text_sha256", "left")
     head, same = F.col("url_key") == F.col("cluster_id"), F.col("text_sha256") == F.col("head_text")
 
