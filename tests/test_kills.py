@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from crawlkit.config import Config, load_config
 from crawlkit.crawl import Crawl
 from crawlkit.job import ROUND, Job
-from tests.crawlproc import FIXED, ROOT, Done, command, differences, environment, everything, facts, run, settings, steady_web, table_place
+from tests.crawlproc import FIXED, ROOT, Done, command, differences, environment, everything, facts, rows, run, settings, steady_web, table_place
 from tests.fakeweb import EPOCH, Delays, Server, counts, judge, load_log
 
 pytestmark = pytest.mark.spark
@@ -205,6 +205,34 @@ def fetched(spark, planned, tmp_path_factory) -> dict:
         return facts(w.data)
 
 
+@pytest.fixture(scope="module")
+def committed(spark, planned, tmp_path_factory) -> Path:
+    """The round up to parse, which is next."""
+    with World(tmp_path_factory.mktemp("committed"), planned) as w:
+        job = w.job(spark)
+        for stage in ("fetch", "commit"):
+            job.run(stage, job.crawl.round(ROUND_ID))
+    return w.data
+
+
+@pytest.fixture(scope="module")
+def parsed(spark, committed, tmp_path_factory) -> dict:
+    """What parse counts and what the tables hold after it."""
+    with World(tmp_path_factory.mktemp("parsed"), committed) as w:
+        job = w.job(spark)
+        counts = job.run("parse", job.crawl.round(ROUND_ID))
+        return {"counts": counted(counts), "tables": parse_tables(w.data)}
+
+
+def counted(mark: dict) -> dict:
+    return {k: v for k, v in mark.items() if k not in ("stage", "started", "ended", "cpu_s", "round_id", "repeated")}
+
+
+def parse_tables(data: Path) -> dict:
+    """All columns of what parse writes."""
+    return {name: rows(data, name) for name in ("pages", "links", "rejects", "crawldb_log")}
+
+
 def _options(stage: str) -> dict[str, object]:
     return {"lines": sorted(WEB.pages)} if stage == "inject" else {}
 
@@ -344,6 +372,47 @@ def test_killed_between_files_commits_and_marks(spark, seeded, unkilled, tmp_pat
             w.is_sound(spark, unkilled[1])
         if not points:
             break
+
+
+@pytest.mark.parametrize("n", [1, 4, 6])
+def test_a_task_of_parse_killed_in_its_files(spark, committed, parsed, tmp_path, n):
+    """Spark starts it again: no row is lost or there twice, the counts are those of one run, what it left behind is for VACUUM alone."""
+    with World(tmp_path, committed) as w:
+        done = ended(w.start("parse", "--round-id", ROUND_ID, **w.kill_at("in a file", n)))
+        assert done.code == 0, done.err
+        assert counted(done.said) == parsed["counts"]
+        assert differences(parsed["tables"], parse_tables(w.data)) == []
+        job = w.job(spark)
+        assert any(set.difference(*files_of(w.data, name)) for name in parsed["tables"])
+        with job.crawl.lock:
+            for name in parsed["tables"]:
+                job.tables.compact(name, 0)
+                assert set.difference(*files_of(w.data, name)) == set()
+        assert differences(parsed["tables"], parse_tables(w.data)) == []
+
+
+def files_of(data: Path, name: str) -> tuple[set[str], set[str]]:
+    """Data files below a table, and those that it consists of."""
+    return {str(f) for f in (data / "tables" / name).rglob("*.parquet") if "_delta_log" not in f.parts}, {f.removeprefix("file://") for f in DeltaTable(str(data / "tables" / name)).file_uris()}
+
+
+def test_parsed_rows_that_are_lost_between_two_commits(spark, committed, parsed, tmp_path, monkeypatch):
+    """As by the end of an executor: found rows are made again after the files of pages have been told of."""
+    with World(tmp_path, committed) as w:
+        job = w.job(spark)
+        commit, lost = job.tables.commit, []
+
+        def losing(name, adds, part):
+            commit(name, adds, part)
+            if name == "links":
+                for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():
+                    lost.append(rdd.unpersist(True))
+
+        monkeypatch.setattr(job.tables, "commit", losing)
+        counts = job.run("parse", job.crawl.round(ROUND_ID))
+        assert lost and counted(counts) == parsed["counts"]
+        assert differences(parsed["tables"], parse_tables(w.data)) == []
+        assert set.difference(*files_of(w.data, "pages"))  # the second time wrote files too
 
 
 def test_executors_that_were_frozen_wake_after_a_second_driver_has_finished(spark, seeded, unkilled, tmp_path):

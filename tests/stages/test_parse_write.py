@@ -1,10 +1,14 @@
 """What a task of parse writes itself: rows of three tables, found rows and counts, each made of the nested rows that Spark's own explode would give."""
 
+import os
+import signal
 from collections import Counter
 
 import pyarrow as pa
 import pytest
 
+from crawlkit.config import Config
+from crawlkit.stages import parse
 from crawlkit.stages.parse import Given, _untold
 from crawlkit.stages.parse_write import flattened, written
 
@@ -68,3 +72,32 @@ def test_a_found_row_is_told_again_only_when_it_is_better():
     assert [(f["depth"], f["parent_key"]) for f in first] == [(3, b"p"), (3, b"a"), (2, b"z")]
     again = _untold({"found": [row(b"x", 2, b"z"), row(b"x", 9, None, "feed"), row(b"x", 9, b"q", "page", 5.0), row(b"y", 9, b"q")]}, told)["found"]
     assert [(f["url_key"], f["fetch_kind"], f["due_at"]) for f in again] == [(b"x", "feed", None), (b"x", "page", 5.0), (b"y", "page", None)]
+
+
+@pytest.mark.parametrize("places", [(), (0,), (4,), (1, 2), (3, 8)])
+def test_pages_that_kill_their_parser_take_no_other_page_s_rows_with_them(monkeypatch, places):
+    """Page n links to the URLs n to n + 3; each of a page that is read is told, whichever child read it, and the counts add up."""
+    def hostile(row, read, cfg, now):
+        if row["n"] in places:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item(str(row["n"]), True, 1, 0, []) | {"found": [{"url_key": k, "fetch_kind": "page", "due_at": None, "depth": row["n"] % 3, "redirects": 0, "parent_key": b"p"} for k in range(row["n"], row["n"] + 4)]}
+
+    monkeypatch.setattr(parse, "parse_item", hostile)
+    found = pa.struct([("url_key", pa.int64()), ("fetch_kind", pa.string()), ("due_at", pa.float64()), ("depth", pa.int32()), ("redirects", pa.int32()), ("parent_key", pa.binary())])
+    schema = pa.schema([f if f.name != "found" else pa.field("found", pa.list_(found)) for f in PARSED])
+    made: dict[str, Kept] = {name: Kept() for name in ("pages", "links", "rejects")}
+    rows = [{"n": n, "capture_id": str(n), "url": f"u{n}", "file": "f", "offset": n} for n in range(9)]
+    given = Given(iter([pa.RecordBatch.from_pylist(rows)]))
+
+    def batches():
+        for batch in given:
+            yield from parse._isolated([batch.to_pylist()[k:k + 3] for k in range(0, 9, 3)], lambda *_: ([], b""), Config(), 0.0, schema)
+
+    out = [r for b in written(batches(), given, {name: (lambda w=w: w) for name, w in made.items()}, "r1", pa.schema([f if f.name != "found" else pa.field("found", found) for f in WRITTEN])) for r in b.to_pylist()]
+    counts = {(c["what"], c["reason"]): c["n"] for c in (r["counted"] for r in out) if c}
+    assert counts["items", ""] == 9 == counts["pages", ""] + counts.get(("rejected", "parse_crash"), 0) and counts.get(("rejected", "parse_crash"), 0) == len(places)
+    assert [r["capture_id"] for r in made["pages"].rows] == [r["capture_id"] for r in made["links"].rows] == [str(n) for n in range(9) if n not in places]
+    best: dict[int, int] = {}
+    for f in (r["found"] for r in out if r["found"]):
+        best[f["url_key"]] = min(f["depth"], best.get(f["url_key"], 9))
+    assert best == {k: min(n % 3 for n in range(max(0, k - 3), min(9, k + 1)) if n not in places) for k in range(12) if any(n not in places for n in range(max(0, k - 3), min(9, k + 1)))}
