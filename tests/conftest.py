@@ -15,9 +15,9 @@ from tests.s3_server import KEYS
 
 # Folders and files whose tests start servers or processes, or wait for them: not part of the quick run, but of every `make test`.
 WAITING = ("control/", "exports/", "stages/test_parse", "test_one", "test_open", "test_bad_input_cli", "test_fakeweb", "test_metrics", "test_api", "rules/test_fuzz",
-           *(f"adapters/test_{name}" for name in ("slot", "lease", "engine_requests", "fetcher", "dns", "objects", "not_s3", "delta_crash", "delta_s3", "guard_mutation", "proxy", "spool", "session", "floods", "misbehaving", "ssrf")))
+           *(f"adapters/test_{name}" for name in ("slot", "lease", "engine_requests", "fetcher", "dns", "objects", "not_s3", "delta_crash", "delta_s3", "guard_mutation", "proxy", "spool", "session", "floods", "misbehaving", "ssrf", "tls_transport")))
 
-MEASURING = ("test_attack[", "test_hostile_", "test_a_million_", "test_real_files_share", "test_ordinary_pages", "test_fragmentation_")  # how a test's name begins that measures time, or many files
+MEASURING = ("test_attack[", "test_no_page_takes_", "test_nothing_nests_deeper_", "test_memory_", "test_hostile_", "test_a_million_", "test_real_files_share", "test_ordinary_pages", "test_fragmentation_")  # how a test's name begins that measures time, or many files
 
 LONG = ("test_kills", "test_submit")  # minutes each: make test-slow
 
