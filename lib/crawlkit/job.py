@@ -297,7 +297,7 @@ def _settle_regions(job: Job, round_: Round) -> None:
     job.crawl.set_mark(round_, "fetch", total)
 
 
-def parts_of(job: Job, round_: Round) -> "DataFrame":
+def parts_of(job: Job, round_: Round, hosts_only: bool = False) -> "DataFrame":
     from crawlkit.stages.commit import read_parts
 
     keys = job.crawl.pin(round_, "commit", part_keys(job.crawl.objects, f"parts/{round_.id}/"))
@@ -307,7 +307,7 @@ def parts_of(job: Job, round_: Round) -> "DataFrame":
         part = read_part(objects, key)
         return ((part.attempt, part.n, r) for r in part.records)
 
-    return read_parts(job.spark, keys, read, UrlPolicy.of(job.cfg.urls))
+    return read_parts(job.spark, keys, read, UrlPolicy.of(job.cfg.urls), hosts_only)
 
 
 def commit(job: Job, round_: Round) -> Counts:
@@ -402,7 +402,7 @@ def update(job: Job, round_: Round, clock_now: float | None = None) -> Counts:
 
     clock_now = job.crawl.pin(round_, "update", time.time() if clock_now is None else clock_now)
     planned, captures = job.of_round("fetchlist", round_), job.of_round("captures", round_)
-    states = host_states(parts_of(job, round_)).persist()
+    states = host_states(parts_of(job, round_, hosts_only=True)).persist()
     with job.crawl.lock:
         if round_.buckets:
             rows = u.state_rows(planned, captures, job.of_round("pages", round_), states, round_.id, round_.no, round_.now, job.cfg)

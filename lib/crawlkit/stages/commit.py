@@ -32,8 +32,8 @@ def _sitemaps(copy: RobotsCopy, policy: UrlPolicy) -> list[str]:
     return list(robots.parse(copy.body).sitemap_urls(f"{copy.origin}/robots.txt", policy))
 
 
-def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Iterable[tuple[int, int, object]]], policy: UrlPolicy) -> DataFrame:
-    """One row for each capture, robots copy and host state of the parts.
+def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Iterable[tuple[int, int, object]]], policy: UrlPolicy, hosts_only: bool = False) -> DataFrame:
+    """One row for each capture, robots copy and host state of the parts (or for the last alone).
 
     read(key) yields (attempt, part number, record of records.py or rules.politeness).
     """
@@ -42,6 +42,8 @@ def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Itera
     def rows(key: str) -> Iterator[dict[str, object]]:
         for attempt, n, r in read(key):
             base = {"rec": None, "attempt": attempt, "n": n, "capture": None, "robots": None, "host": None}
+            if hosts_only and not isinstance(r, HostState):
+                continue
             if isinstance(r, Capture):
                 yield base | {"rec": "capture", "capture": {c: getattr(r, c) for c in columns}}
             elif isinstance(r, RobotsCopy):
