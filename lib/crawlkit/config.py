@@ -183,6 +183,29 @@ class Fetch(Section):
                 raise ValueError(f"the proxy of {host} is not http://host:port or socks5://host:port")
         return v
 
+    @field_validator("ports")
+    @classmethod
+    def _ports(cls, v: tuple[int, ...]) -> tuple[int, ...]:
+        if bad := [port for port in v if not 0 < port < 65536]:
+            raise ValueError(f"{bad[0]} is no port (1 to 65535)")
+        return v
+
+    @field_validator("resolvers")
+    @classmethod
+    def _resolvers(cls, v: tuple[str, ...]) -> tuple[str, ...]:
+        for at in v:
+            if re.fullmatch(r"https://[^/\s]+/\S*", at):
+                continue
+            m = re.fullmatch(r"\[([^\]]+)\](?::([0-9]{1,5}))?|([^:]+)(?::([0-9]{1,5}))?|(.+)", at)
+            address, port = (m[1] or m[3] or m[5], int(m[2] or m[4] or 53)) if m else ("", 0)
+            try:
+                known = bool(ipaddress.ip_address(address)) and 0 < port < 65536
+            except ValueError:
+                known = False
+            if not known:
+                raise ValueError(f"{at!r:.60} is no name server: write address, address:port, [address]:port or https://host/path")
+        return v
+
     @field_validator("session_headers")
     @classmethod
     def _fields(cls, v: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
@@ -341,7 +364,7 @@ class ControlApi(Section):
     """The control API (docs/api.md)."""
 
     token: str = _f("env:CRAWLKIT_TOKEN", "Bearer token: env:NAME or file:PATH; at least 16 characters. Without one the API does not start.", pattern=r"^(env|file):.+$")
-    host: str = _f("127.0.0.1", "Address to listen on. Anything but loopback needs a proxy with TLS before it.")
+    host: str = _f("127.0.0.1", "Address to listen on. Anything but loopback needs a proxy with TLS before it.", min_length=1)
     port: int = _f(8471, "Port to listen on; 0 picks one.", ge=0, le=65535)
 
 
@@ -353,9 +376,9 @@ class SparkConfig(Section):
 
 
 class Storage(Section):
-    tables: str = _f("tables", "Folder or URI (s3a://bucket/prefix) of the Delta tables, below --data if relative.")
-    warc: str = _f("warc", "Folder or s3://bucket/prefix of the WARC files, below --data if relative.")
-    state: str = _f("state", "Folder or s3://bucket/prefix of the crawl's state, parts, leases and locks, below --data if relative.")
+    tables: str = _f("tables", "Folder or URI (s3a://bucket/prefix) of the Delta tables, below --data if relative.", pattern=r"^[^\x00]+$")
+    warc: str = _f("warc", "Folder or s3://bucket/prefix of the WARC files, below --data if relative.", pattern=r"^[^\x00]+$")
+    state: str = _f("state", "Folder or s3://bucket/prefix of the crawl's state, parts, leases and locks, below --data if relative.", pattern=r"^[^\x00]+$")
     spool: str | None = _f(None, "Local folder of open WARC files and of what waits for the store; null: .tmp in a local WARC folder, else the system's folder for temporary files.")
     spool_bytes: int = _f(100 * 10**9, "What a task keeps on local disk while the store does not answer; beyond it the task ends and its URLs are given back.", ge=0)
     spool_s: float = _f(600.0, "How long a task waits for a store that does not answer before it ends and its URLs are given back.", ge=0)
