@@ -9,7 +9,7 @@ import ssl
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -86,25 +86,36 @@ def _server_context(fault: str | None, host: str) -> ssl.SSLContext:
 def tls_server(fault: str | None, host: str) -> Iterator[int]:
     """A server on 127.0.0.1 that shows the fault and answers PAGE; yields its port."""
     context = None if kind_of(fault) == "plain" else _server_context(fault, host)
+
+    def serve(client: socket.socket) -> None:
+        stream = context.wrap_socket(client, server_side=True) if context else client
+        stream.recv(65536)
+        stream.sendall(PAGE)
+        if context:
+            stream.unwrap()
+
+    with serving(serve, 5) as port:
+        yield port
+
+
+@contextlib.contextmanager
+def serving(serve: Callable[[socket.socket], None], timeout_s: float) -> Iterator[int]:
+    """One thread that gives each connection to 127.0.0.1 to `serve`; yields its port."""
     listener = socket.create_server(("127.0.0.1", 0))
 
-    def serve() -> None:
+    def work() -> None:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = listener.accept()
-                client.settimeout(5)
+                client.settimeout(timeout_s)
                 with contextlib.suppress(OSError), client:
-                    stream = context.wrap_socket(client, server_side=True) if context else client
-                    stream.recv(65536)
-                    stream.sendall(PAGE)
-                    if context:
-                        stream.unwrap()
+                    serve(client)
 
-    thread = threading.Thread(target=serve, daemon=True)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
         yield listener.getsockname()[1]
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(5)
+        thread.join(timeout_s)

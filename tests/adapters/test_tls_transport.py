@@ -21,7 +21,7 @@ from crawlkit.outcomes import Reason
 from crawlkit.records import Answer
 from tests.adapters.test_fetcher import config, get, run
 from tests.rules.http_cases import ok
-from tests.tls_server import _server_context, trusting_context
+from tests.tls_server import _server_context, serving, trusting_context
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 URL = "https://site.example/"
@@ -31,25 +31,10 @@ Serve = Callable[[socket.socket, ssl.SSLContext], None]
 @contextlib.contextmanager
 def server(serve: Serve, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> Iterator[int]:
     """One thread that gives each connection, still without TLS, to `serve`; yields its port."""
-    context, listener = _server_context(None, "site.example"), socket.create_server(("127.0.0.1", 0))
+    context = _server_context(None, "site.example")
     context.maximum_version = version
-
-    def work() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = listener.accept()
-                client.settimeout(10)
-                with contextlib.suppress(OSError), client:
-                    serve(client, context)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join(10)
+    with serving(lambda client: serve(client, context), 10) as port:
+        yield port
 
 
 def fetched(port: int, n: int = 1, **more) -> list[Answer]:

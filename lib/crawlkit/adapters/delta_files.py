@@ -58,13 +58,16 @@ class TableWriter:
             file, self._file = self._file, None
             yield file.close(self._t)
 
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All that there is; yields the rows of the files."""
+        for batch in batches:
+            yield from self.add(batch)
+        yield from self.close()
+
 
 def write_files(t: Table, where: Where, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write batches of all of the table's columns; yields one row (`FILES`) a file."""
-    writer = TableWriter(t, where)
-    for batch in batches:
-        yield from writer.add(batch)
-    yield from writer.close()
+    return TableWriter(t, where).write(batches)
 
 
 def _runs(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[dict[str, str], pa.RecordBatch]]:

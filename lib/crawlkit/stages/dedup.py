@@ -20,7 +20,7 @@ from crawlkit.config import Dedup
 from crawlkit.rules.candidates import candidate_pairs, distances
 from crawlkit.rules.clusters import Components, NearPolicy, component_of, match
 from crawlkit.rules.fingerprint import minhash_bands, shingles, simhash_blocks
-from crawlkit.stages.files import Writer, through
+from crawlkit.stages.files import Writer
 from crawlkit.tables import FILES_DDL
 
 SIMILAR_DISTANCE = 10  # H2: 4 to 10 is similar, above different
@@ -46,7 +46,7 @@ def new_bands(pages: DataFrame, known: DataFrame, cfg: Dedup, round_id: str, wri
             if rows:
                 yield pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), _BANDS, strict=True)], schema=_BANDS)
 
-    return fresh.select("text_sha256", "capture_id", "simhash", "minhash").mapInArrow(lambda batches: through(writer(), explode(batches)), FILES_DDL)
+    return fresh.select("text_sha256", "capture_id", "simhash", "minhash").mapInArrow(lambda batches: writer().write(explode(batches)), FILES_DDL)
 
 
 _BANDS = pa.schema([("scheme", pa.string()), ("band", pa.int32()), ("hash", pa.int64()), ("text_sha256", pa.string()), ("capture_id", pa.string()), ("simhash", pa.int64()), ("round_id", pa.string())])
@@ -171,7 +171,7 @@ def verified(spark: SparkSession, pairs: pa.Table, texts: DataFrame, cfg: Dedup,
                     yield _judged(pa.ipc.open_stream(r["pairs"]).read_all(), known, policy, round_id)
 
     both = bodies.unionByName(asked).repartition("share").sortWithinPartitions("share", F.col("capture_id").desc())
-    return both.mapInArrow(lambda batches: through(writer(), judge(batches)), FILES_DDL)
+    return both.mapInArrow(lambda batches: writer().write(judge(batches)), FILES_DDL)
 
 
 SHARE_BYTES = 4 << 20  # of texts whose shingles are held at a time

@@ -13,10 +13,4 @@ class Writer(Protocol):
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]: ...
     def close(self) -> Iterator[pa.RecordBatch]: ...
-
-
-def through(writer: Writer, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches into a table's files; yields the rows of the files."""
-    for batch in batches:
-        yield from writer.add(batch)
-    yield from writer.close()
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]: ...
