@@ -280,6 +280,31 @@ def test_a_paused_transport_gives_nothing_and_loses_nothing(version, pause_at):
     assert protocol.got == data and protocol.ended and protocol.lost.result() is None
 
 
+def test_the_first_message_waits_for_a_connection_that_is_slow():
+    """A listener whose queue is full lets nobody in before it accepts; the SYN is then sent again after a second."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as clients:
+        address = listener.getsockname()
+        clients.enter_context(socket.create_connection(address))
+
+        def serve() -> None:
+            clients.enter_context(listener.accept()[0])
+            with _server_context(None, "site.example").wrap_socket(listener.accept()[0], server_side=True) as stream:
+                stream.sendall(stream.recv(1))
+
+        async def use() -> Kept:
+            shaking = asyncio.create_task(connected(address[1]))
+            await asyncio.sleep(0.2)
+            assert not shaking.done()
+            server = asyncio.create_task(asyncio.to_thread(serve))
+            protocol = await asyncio.wait_for(shaking, 10)
+            protocol.transport.write(b"x")
+            await asyncio.wait_for(protocol.lost, 10)
+            await server
+            return protocol
+
+        assert asyncio.run(use()).got == b"x"
+
+
 def test_after_abort_nothing_happens():
     def serve(client: socket.socket, context: ssl.SSLContext) -> None:
         context.wrap_socket(client, server_side=True).recv(1)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 from ssl import MemoryBIO, SSLContext, SSLEOFError, SSLError, SSLWantReadError
 from typing import Any
@@ -46,11 +45,9 @@ class TlsTransport(asyncio.Transport):
                 if address is not None:
                     self._sock.connect(address)
             except BlockingIOError:
-                self._writing = True
-                self._loop.add_writer(self._fd, self._connected)
-            else:
-                self._loop.add_reader(self._fd, self._readable)
-                self._shake()
+                pass
+            self._loop.add_reader(self._fd, self._readable)
+            self._shake()  # its first message waits for the connection as all that the socket does not take
             await shaken
         except BaseException:
             shaken.cancel()
@@ -83,14 +80,6 @@ class TlsTransport(asyncio.Transport):
         self._end(None)
 
     # -- the socket's side
-
-    def _connected(self) -> None:
-        if code := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            return self._end(OSError(code, os.strerror(code)))
-        self._loop.add_reader(self._fd, self._readable)
-        self._loop.remove_writer(self._fd)
-        self._writing = False
-        self._shake()
 
     def _readable(self) -> None:
         buffer = self._protocol.get_buffer(-1)
