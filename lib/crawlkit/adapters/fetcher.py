@@ -44,11 +44,11 @@ def request_headers(agent: Agent, url: str, etag: str | None = None, last_modifi
 def request_bytes(request: FetchRequest, target: str) -> bytes:
     """The request as sent (RFC 9112 3.2). A field with a line break or NUL is left out: it could smuggle others."""
     start = f"{request.method} {target} HTTP/1.1\r\n"
-    fields = request.headers
-    if _BREAK.search("".join([name + value for name, value in fields])):
-        fields = [(name, value) for name, value in fields if not _BREAK.search(name) and not _BREAK.search(value)]
-    lines = [f"{name}: {value}\r\n" for name, value in fields]
-    return "".join((start, *lines, "\r\n")).encode("latin-1", "ignore")
+    lines = [f"{name}: {value}\r\n" for name, value in request.headers]
+    sent = "".join((start, *lines, "\r\n"))
+    if not sent.count("\r") == sent.count("\n") == len(lines) + 2 or "\0" in sent:  # some field has a break
+        sent = "".join((start, *(line for line, field in zip(lines, request.headers) if not _BREAK.search("".join(field))), "\r\n"))
+    return sent.encode("latin-1", "ignore")
 
 
 def type_refused(content_type: str | None, allowed: Sequence[str]) -> bool:
