@@ -26,13 +26,29 @@ settings.register_profile("whole", deadline=None)  # how long an example takes i
 settings.register_profile("quick", max_examples=25, deadline=None)
 
 
+def is_quick(config):
+    return config.option.markexpr == "not spark and not slow"
+
+
 def pytest_configure(config):
-    settings.load_profile("quick" if config.option.markexpr == "not spark and not slow" else "whole")  # each law by fewer examples than in `make test`
+    settings.load_profile("quick" if is_quick(config) else "whole")  # each law by fewer examples than in `make test`
+
+
+def pytest_xdist_auto_num_workers(config):
+    return 2 if is_quick(config) else 0  # the quick run is to take seconds; all others share one Spark session, and servers
+
+
+def pytest_ignore_collect(collection_path, config):
+    return True if is_quick(config) and (_is_waiting(collection_path) or collection_path.stem in LONG) else None  # nothing of them is quick: not even read
+
+
+def _is_waiting(path):
+    return path.as_posix().removeprefix(f"{Path(__file__).parent.as_posix()}/").startswith(WAITING)
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if (item.path.relative_to(Path(__file__).parent).as_posix().startswith(WAITING) or item.name.startswith(MEASURING)) and item.get_closest_marker("slow") is None:
+        if (_is_waiting(item.path) or item.name.startswith(MEASURING)) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.ci)
         elif item.path.stem in LONG:
