@@ -4,10 +4,13 @@ import hashlib
 import tarfile
 from pathlib import Path
 
+import numpy as np
+import pytest
 from datasketch import MinHash, MinHashLSH
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawlkit.rules import fingerprint as fingerprints
 from crawlkit.rules.fingerprint import (
     _WORDS,
     SHINGLE,
@@ -33,14 +36,14 @@ def test_normal_form():
 
 
 def test_words():
-    assert words("don't_stop — 3.5 été") == [w.encode() for w in ("don", "t", "stop", "3", "5", "été")]
-    assert words("日本語 text") == ["日".encode(), "本".encode(), "語".encode(), b"text"]
-    assert words("!!! ??? —") == []
+    assert words("don't_stop — 3.5 été".encode()) == [w.encode() for w in ("don", "t", "stop", "3", "5", "été")]
+    assert words("日本語 text".encode()) == ["日".encode(), "本".encode(), "語".encode(), b"text"]
+    assert words("!!! ??? —".encode()) == []
 
 
 def runs(text: str) -> set[bytes]:
     """Distinct runs of three words, as text."""
-    found = words(normalize_text(text))
+    found = words(normalize_text(text).encode())
     return {b" ".join(found[i : i + 3]) for i in range(len(found) - 2)}
 
 
@@ -113,6 +116,49 @@ def test_minhash_is_datasketchs(tokens):
 def test_minhash_of_many_shingles_is_datasketchs():
     text = " ".join(f"word{i * 7919 % 4001}" for i in range(5000))
     assert fingerprint(text).minhash == datasketchs(text).hashvalues.astype("<u4").tobytes()
+
+
+NATIVE_TEXT = st.lists(st.text(max_size=8) | st.sampled_from([" ", "\n\u3000", "A", "Word ", "w" * 23 + " ", "w" * 24, "É", "ŉ", "ß", "日本", "가", "・", "ΐΰᾷ", "\U00010400", "\U00020000x"]), max_size=60).map("".join)
+
+
+@given(NATIVE_TEXT, st.integers(0, 40))
+def test_the_part_in_c_says_what_its_twin_says(text, most):
+    native = pytest.importorskip("crawlkit.rules._prints", reason="the parts in C are not built: needs a C compiler and Python's headers")
+    for _ in range(2):  # met for the first time, and remembered
+        assert (normalized := native.folded(text)) == fingerprints.folded(text)
+    for n in (most, 100_000):
+        found = native.shingle_hashes(normalized, _WORDS, n, fingerprints.SHINGLE)
+        assert found == fingerprints.shingle_hashes(normalized, _WORDS, n, fingerprints.SHINGLE)
+    hashes = np.frombuffer(found * 30, np.uint64)  # more than one part, and more than a byte counts
+    if len(hashes):
+        assert native.signatures(hashes, fingerprints._A, fingerprints._B) == fingerprints.signatures(hashes, fingerprints._A, fingerprints._B)
+
+
+@pytest.mark.slow
+@pytest.mark.ci
+def test_every_character_is_folded_and_told_from_a_separator_as_its_twin_does():
+    native = pytest.importorskip("crawlkit.rules._prints", reason="the parts in C are not built: needs a C compiler and Python's headers")
+    for start in [*range(0, 0x32000, 0x400), 0xE0000, 0x10FC00]:
+        text = "".join(f"a{chr(c)}b " for c in range(start, start + 0x400))
+        normalized = native.folded(text)
+        assert normalized == fingerprints.folded(text)
+        assert native.shingle_hashes(normalized, _WORDS, 100_000, fingerprints.SHINGLE) == fingerprints.shingle_hashes(normalized, _WORDS, 100_000, fingerprints.SHINGLE)
+
+
+@given(st.lists(st.binary(max_size=9) | st.sampled_from([b"a b c ", "é".encode()[:1], b"\xf0\x90", b"\xed\xa0\x80"]), max_size=20).map(b"".join))
+def test_bytes_that_are_no_text_are_read_in_bounds(raw):
+    native = pytest.importorskip("crawlkit.rules._prints", reason="the parts in C are not built: needs a C compiler and Python's headers")
+    assert len(native.shingle_hashes(raw, _WORDS, 100, fingerprints.SHINGLE)) <= 8 * max(0, len(raw) - 2)
+
+
+def test_the_part_in_c_takes_what_it_can_read_only():
+    native = pytest.importorskip("crawlkit.rules._prints", reason="the parts in C are not built: needs a C compiler and Python's headers")
+    for given in ((b"1234567", fingerprints._A, fingerprints._B), (b"", fingerprints._A[:-1], fingerprints._B), (b"", fingerprints._A, b"")):
+        with pytest.raises(ValueError):
+            native.signatures(*given)
+    for hashes in ({}, {b"one": -1}, {b"one": 2**64}, {b"one": "1"}):
+        with pytest.raises((KeyError, OverflowError, TypeError)):
+            native.shingle_hashes(b"one", hashes, 10, fingerprints.SHINGLE)
 
 
 def test_no_text_no_signature():

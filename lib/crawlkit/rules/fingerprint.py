@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,7 +23,8 @@ PERMUTATIONS = 128
 SIMHASH_BLOCKS = 4
 MAX_WORDS = 100_000  # of a text that are fingerprinted; bounds the work on a hostile page
 
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_WITHOUT_INVISIBLE = dict.fromkeys(map(ord, _INVISIBLE))
 # scripts written without spaces: each character is a word there
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _NO_SPACES_CHAR = re.compile(rf"([{_NO_SPACES}])")
@@ -32,9 +33,8 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]{1,100}")
 _ASCII_SEPARATORS = bytes(b if b > 0x7F or chr(b).isalnum() else 0x20 for b in range(256))
 # datasketch 2's permutations of seed 1 (a is odd); importing it for them would load scipy into every worker
 _DRAWN = np.random.RandomState(1)
-_A = (_DRAWN.randint(0, 1 << 31, PERMUTATIONS, np.uint32) * np.uint32(2) + np.uint32(1)).reshape(-1, 1)
-_B = _DRAWN.randint(0, 1 << 32, PERMUTATIONS, np.uint32).reshape(-1, 1)
-_MULTIPLIERS = np.array(SHINGLE, np.uint64)
+_A = (_DRAWN.randint(0, 1 << 31, PERMUTATIONS, np.uint32) * np.uint32(2) + np.uint32(1))
+_B = _DRAWN.randint(0, 1 << 32, PERMUTATIONS, np.uint32)
 _HASHES_AT_ONCE = 1024  # 512 KiB of products: stays in the second-level cache
 
 
@@ -51,16 +51,28 @@ class Fingerprint(NamedTuple):
 
 def normalize_text(text: str) -> str:
     """NFKC, case-folded, invisible characters removed, white space collapsed: equal for texts that read the same."""
+    return _normalized(text).decode()
+
+
+def _normalized(text: str) -> bytes:
+    """`normalize_text` in UTF-8."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
-    return " ".join(text.casefold().split())
+        if any(c in text for c in _INVISIBLE):  # nearly never
+            text = text.translate(_WITHOUT_INVISIBLE)
+        text = unicodedata.normalize("NFKC", text)
+    return _folded(text)
 
 
-def words(normalized: str) -> list[bytes]:
+def folded(text: str) -> bytes:
+    """Twin of `_prints.folded`."""
+    return " ".join(text.casefold().split()).encode("utf-8", "replace")
+
+
+def words(normalized: bytes) -> list[bytes]:
     """Words of a normalised text in UTF-8: runs of letters and digits, single characters in scripts without spaces."""
     if not normalized.isascii():
-        normalized = _BEYOND_ASCII.sub(_spaced, normalized)
-    return normalized.encode("utf-8", "replace").translate(_ASCII_SEPARATORS).split()[:MAX_WORDS]
+        normalized = _BEYOND_ASCII.sub(_spaced, normalized.decode()).encode()
+    return normalized.translate(_ASCII_SEPARATORS).split()
 
 
 @lru_cache(10_000)
@@ -90,38 +102,47 @@ _WORDS = _Words()
 
 def shingles(text: str) -> np.ndarray:
     """Distinct runs of three words of `text` as hashes: a sorted array of 64-bit unsigned integers, empty with fewer than three words."""
-    return _shingles(normalize_text(text))
+    return _shingles(_normalized(text))
 
 
-def _shingles(normalized: str) -> np.ndarray:
-    found = words(normalized)
-    if len(found) < len(SHINGLE):
-        return np.empty(0, np.uint64)
-    w = np.fromiter(map(_WORDS.__getitem__, found), np.uint64, len(found))
-    h = w[:-2] * _MULTIPLIERS[0] + w[1:-1] * _MULTIPLIERS[1] + w[2:] * _MULTIPLIERS[2]
+def _shingles(normalized: bytes) -> np.ndarray:
+    return np.frombuffer(_shingle_hashes(normalized, _WORDS, MAX_WORDS, SHINGLE), np.uint64)
+
+
+def shingle_hashes(normalized: bytes, hashes: Mapping[bytes, int], most: int, by: tuple[int, int, int]) -> bytearray:
+    """Twin of `_prints.shingle_hashes`."""
+    found = words(normalized)[:most]
+    if len(found) < len(by):
+        return bytearray()
+    w, a, b, c = np.fromiter(map(hashes.__getitem__, found), np.uint64, len(found)), *np.array(by, np.uint64)
+    h = w[:-2] * a + w[1:-1] * b + w[2:] * c
     h ^= h >> np.uint64(30)
     h *= np.uint64(0xBF58476D1CE4E5B9)
     h ^= h >> np.uint64(27)
     h *= np.uint64(0x94D049BB133111EB)
     h ^= h >> np.uint64(31)
-    h.sort()
-    return h[np.concatenate(([True], h[1:] != h[:-1]))]  # np.unique hashes first, which takes longer
+    return bytearray(np.unique(h))
 
 
 def fingerprint(text: str) -> Fingerprint:
     """All fingerprints of a text."""
-    normalized = normalize_text(text)
+    normalized = _normalized(text)
     if not normalized:
         return Fingerprint(None, None, None)
-    digest = hashlib.sha256(normalized.encode("utf-8", "replace")).hexdigest()
+    digest = hashlib.sha256(normalized).hexdigest()
     found = _shingles(normalized)
-    return Fingerprint(digest, _simhash(found), _minhash(found)) if len(found) else Fingerprint(digest, None, None)
+    return Fingerprint(digest, *_signatures(found, _A, _B)) if len(found) else Fingerprint(digest, None, None)
 
 
 def text_sha256(text: str) -> str | None:
     """SHA-256 of the normalised text in hex; None if nothing is left of it."""
-    normalized = normalize_text(text)
-    return hashlib.sha256(normalized.encode("utf-8", "replace")).hexdigest() if normalized else None
+    normalized = _normalized(text)
+    return hashlib.sha256(normalized).hexdigest() if normalized else None
+
+
+def signatures(hashes: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[int, bytes]:
+    """Twin of `_prints.signatures`."""
+    return _simhash(hashes), _minhash(hashes, a.reshape(-1, 1), b.reshape(-1, 1))
 
 
 def _simhash(hashes: np.ndarray) -> int:
@@ -132,7 +153,7 @@ def _simhash(hashes: np.ndarray) -> int:
     return int(np.packbits(2 * ones > len(bits), bitorder="little").view("<i8")[0])
 
 
-def _minhash(hashes: np.ndarray) -> bytes:
+def _minhash(hashes: np.ndarray, a: np.ndarray, b: np.ndarray) -> bytes:
     # the MurmurHash3 finaliser of datasketch's affine32 scheme, then a*h + b mod 2^32 and the smallest
     h = hashes.astype(np.uint32)
     h ^= h >> np.uint32(16)
@@ -142,10 +163,18 @@ def _minhash(hashes: np.ndarray) -> bytes:
     h ^= h >> np.uint32(16)
     low = np.full(PERMUTATIONS, 0xFFFFFFFF, np.uint32)
     for i in range(0, len(h), _HASHES_AT_ONCE):
-        products = _A * h[i : i + _HASHES_AT_ONCE]
-        products += _B
+        products = a * h[i : i + _HASHES_AT_ONCE]
+        products += b
         np.minimum(low, products.min(axis=1), out=low)
     return low.astype("<u4").tobytes()
+
+
+try:
+    from crawlkit.rules._prints import folded as _folded
+    from crawlkit.rules._prints import shingle_hashes as _shingle_hashes
+    from crawlkit.rules._prints import signatures as _signatures
+except ImportError:
+    _folded, _shingle_hashes, _signatures = folded, shingle_hashes, signatures
 
 
 def jaccard(a: np.ndarray, b: np.ndarray) -> float:
