@@ -172,6 +172,32 @@ def test_a_resolver_is_canonicalize(reference, base, policy):
     assert result(lambda: resolver.canonicalize(reference)) == result(lambda: urls.canonicalize(reference.strip("\t\n\x0c\r "), base, policy))
 
 
+DOTS = st.lists(st.sampled_from(["../", "./", "..", ".", "/", "a", "b.c", "...", "?q=1", "#f", ";x", ":", "%2e", "%2E/", " ", ".a", "//"]), max_size=7).map("".join)
+
+
+@given(DOTS, st.sampled_from(["http://h.example/", "http://h.example/a/b/c", "http://h.example/a/b/", "http://h.example//", "http://h.example/a//b//", "http://h.example/a?b/c"]))
+@example("../../../x", "http://h.example/a/b/c/d")
+@example("..", "http://h.example/a/b/c")
+@example("..//x", "http://h.example/a/b/c")
+def test_dot_segments_are_taken_from_the_base_as_the_parser_takes_them(reference, base):
+    resolver = urls.Resolver(base)
+    try:
+        expected = urls.canonicalize(reference.strip(), base)
+    except Refused:
+        expected = None
+    try:
+        assert resolver.canonicalize(reference) == expected
+    except Refused:
+        assert expected is None
+
+
+def test_a_reference_that_goes_up_needs_no_second_look():
+    known = Known("http://host.example/a/b/c", POLICIES[0])
+    references = ["../x", "./y", "..", ".", "../../../z?b=1&a=2", "..//x"]
+    found = urls.Resolver(known.base, POLICIES[0]).many([(r,) for r in references], 0, known)
+    assert found == [f"http://host.example{path}" for path in ("/a/x", "/a/b/y", "/a/", "/a/b/", "/z?a=2&b=1", "/a//x")] and not known.asked
+
+
 class Known(dict):
     """References -> (URL, None) or (None, the reason), looked up where they are missing; `asked`: which were."""
 

@@ -136,6 +136,19 @@ static Py_ssize_t canonical_query(const char *at, Py_ssize_t length, const base_
 
 static int is_end_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r'; }
 
+/* Bytes of the dot segments that a relative path begins with (URL Standard 4.4, path state); each ".." takes a segment from the end of the folder. */
+static Py_ssize_t without_dots(const char *text, Py_ssize_t length, const char *folder, Py_ssize_t *folder_length) {
+    Py_ssize_t at = 0;
+    while (at < length && text[at] == '.') {
+        const Py_ssize_t dots = length - at > 1 && text[at + 1] == '.' ? 2 : 1, next = at + dots;
+        if (next < length && text[next] != '/') break;
+        if (dots == 2 && *folder_length > 1)
+            for (--*folder_length; *folder_length > 1 && folder[*folder_length - 1] != '/';) --*folder_length;
+        at = next < length ? next + 1 : next;
+    }
+    return at;
+}
+
 /* plain_url_doc; a new reference, None among them. */
 static PyObject *resolved(PyObject *reference, const base_t *base) {
     char query[MAX_REFERENCE];
@@ -151,7 +164,15 @@ static PyObject *resolved(PyObject *reference, const base_t *base) {
     int scheme = length > 8 && memcmp(text, "https://", 8) == 0 ? 8 : length > 7 && memcmp(text, "http://", 7) == 0 ? 7 : 0, network = !scheme && length > 1 && memcmp(text, "//", 2) == 0;
     Py_ssize_t path = scheme || network ? plain_host(text, scheme ? scheme : 2, length) : 0;
     if ((scheme || network) && !path) Py_RETURN_NONE;
-    int first = !path && text[0] != '/';
+    /* before the text: nothing, the base's scheme, its origin, or that and its folder; behind it "/" where there is no path */
+    PyObject *folder = path || text[0] == '/' ? NULL : base->folder;
+    if (!PyUnicode_IS_COMPACT_ASCII(base->origin) || (folder && !PyUnicode_IS_COMPACT_ASCII(folder))) Py_RETURN_NONE;
+    Py_ssize_t middle = folder ? PyUnicode_GET_LENGTH(folder) : 0;
+    if (folder) {
+        const Py_ssize_t up = without_dots(text, length, (const char *)PyUnicode_1BYTE_DATA(folder), &middle);
+        text += up, length -= up;
+    }
+    int first = folder != NULL;
     for (Py_ssize_t i = path; i < length; i++) {
         char c = text[i];
         if (c == '?' && i > path && base->names != Py_None) {
@@ -169,12 +190,9 @@ static PyObject *resolved(PyObject *reference, const base_t *base) {
         if ((c == '.' && (i == 0 || text[i - 1] == '/')) || (first && c == ':')) Py_RETURN_NONE;
         first = first && c != '/';
     }
-    /* before the text: nothing, the base's scheme, its origin, or that and its folder; behind it "/" where there is no path */
-    PyObject *folder = path || text[0] == '/' ? NULL : base->folder;
-    if (!PyUnicode_IS_COMPACT_ASCII(base->origin) || (folder && !PyUnicode_IS_COMPACT_ASCII(folder))) Py_RETURN_NONE;
     const char *origin = (const char *)PyUnicode_1BYTE_DATA(base->origin), *colon = memchr(origin, ':', (size_t)PyUnicode_GET_LENGTH(base->origin));
-    Py_ssize_t head = scheme ? 0 : network ? (colon ? colon - origin + 1 : 0) : PyUnicode_GET_LENGTH(base->origin), middle = folder ? PyUnicode_GET_LENGTH(folder) : 0;
-    int bare = path == length;
+    Py_ssize_t head = scheme ? 0 : network ? (colon ? colon - origin + 1 : 0) : PyUnicode_GET_LENGTH(base->origin);
+    int bare = !folder && path == length;
     PyObject *out = PyUnicode_New(head + middle + length + bare + (query_length > 0) + query_length, 127);
     if (!out) return NULL;
     char *to = (char *)PyUnicode_1BYTE_DATA(out);
