@@ -21,7 +21,7 @@ from bench.measure import ROOT, write
 from bench.process import Watched, watch
 from bench.realweb import PagesMissing, RealWeb, serve
 
-MAX_URLS = 3200  # of a round: six rounds
+MAX_URLS = 3900  # of a round: six rounds
 PYTHON_STAGES = ("fetch", "parse", "dedup")
 
 
