@@ -25,6 +25,7 @@ from warcio.warcwriter import WARCWriter
 from bench.measure import members, paired, write
 from bench.nginx import Nginx, nginx
 from crawlkit.adapters.fetcher import Engine, request_headers
+from crawlkit.adapters.tls import prepared
 from crawlkit.adapters.warc import WarcWriter
 from crawlkit.config import Agent, Fetch
 from crawlkit.records import Answer, FetchRequest
@@ -124,8 +125,7 @@ class _ToLoopback(HTTPAdapter):
 def new_tls(server: Nginx) -> dict[str, dict[str, float]]:
     """CPU of a request with a connection of its own, TLS and verification included."""
     fetch = Fetch(connect_to={"site.example": f"127.0.0.1:{server.https}"}, allow_private=("127.0.0.0/8",))
-    context = create_default_context(cafile=str(server.ca))
-    context.set_alpn_protocols(["http/1.1"])
+    context = prepared(create_default_context(cafile=str(server.ca)))
 
     def by_requests() -> None:
         with requests.Session() as session:

@@ -21,8 +21,7 @@ def default_context() -> ssl.SSLContext:
         import certifi
 
         context.load_verify_locations(certifi.where())
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+    return prepared(context)
 
 
 @functools.cache
@@ -31,7 +30,13 @@ def unverified_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    return prepared(context)
+
+
+def prepared(context: ssl.SSLContext) -> ssl.SSLContext:
+    """What each of our contexts says beside whom it trusts: HTTP/1.1 alone, and no session tickets, since no connection resumes another."""
     context.set_alpn_protocols(["http/1.1"])
+    context.options |= ssl.OP_NO_TICKET
     return context
 
 
