@@ -47,7 +47,7 @@ def test_named(config, url, want):
     assert reason(url, **config) == want
 
 
-@pytest.mark.parametrize("config", [{"hosts": ("http://a.example/",)}, {"hosts": ("a b",)}, {"hosts": ("*.a.example",)}, {"hosts": (".a.example",)}, {"domains": ("a.*.example",)}, {"domains": ("a.example/x",)}, {"prefixes": ("docs/",)}, {"exclude_patterns": ("(?=x)",)}, {"exclude_patterns": (r"(a)\1",)}, {"exclude_patterns": ("(",)}])
+@pytest.mark.parametrize("config", [{"hosts": ("http://a.example/",)}, {"hosts": ("a b",)}, {"hosts": ("*.a.example",)}, {"hosts": (".a.example",)}, {"domains": ("a.*.example",)}, {"domains": ("a.example/x",)}, {"prefixes": ("docs/",)}, {"exclude_patterns": ("(?=x)",)}, {"exclude_patterns": (r"(a)\1",)}, {"exclude_patterns": ("(",)}, {"exclude_patterns": ("",)}, {"domains": ("",)}, {"hosts": ("",)}])
 def test_unusable_settings(config):
     with pytest.raises(ConfigError) as error:
         Scope.of(ScopeConfig(**config))

@@ -42,9 +42,11 @@ class Scope:
 
     @classmethod
     def of(cls, config: ScopeConfig) -> Scope:
-        """Compiles a scope. Raises ConfigError: a name that is no host, a prefix that is no URL, a pattern that RE2 refuses."""
+        """Compiles a scope. Raises ConfigError: a name that is no host, a prefix that is no URL, a pattern that is empty or that RE2 refuses."""
         exclude = "|".join(f"(?:{pattern})" for pattern in config.exclude_patterns) or None
         for pattern in config.exclude_patterns:
+            if not pattern:
+                raise ConfigError("scope.exclude_patterns: '' is found in every URL, so that nothing would be crawled; leave it out")
             try:
                 pc.match_substring_regex(pa.scalar(""), pattern=pattern)
             except pa.ArrowInvalid as e:
