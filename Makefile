@@ -7,11 +7,13 @@ export PYTHONDONTWRITEBYTECODE := 1
 .PHONY: setup setup-s3 outside crawl test test-slow bench docs zip airflow airflow-setup clean
 setup: $(VENV)/.done
 
+# The lock names every package, so that pip has nothing to resolve; it would compile them on one processor.
 $(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg setup.py pyproject.toml $(wildcard lib/crawlkit/rules/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else "crawlkit needs Python 3.11; set PYTHON=/path/to/python3.11")'
 	@command -v java >/dev/null || { echo "crawlkit needs a Java 17 runtime on PATH" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r conf/requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r conf/requirements.lock
+	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m crawlkit.jars conf/jars.lock
 	$(BIN)/python -m crawlkit.classes data/samples/site
