@@ -54,7 +54,8 @@ class Trap:
 
     def config(self, **fetch: object) -> Config:
         pace = {"delay_s": 0.0, "domain_delay_s": 0.0, "ip_delay_s": 0.0, "host_day_quota": 10**6, "host_cycle_quota": 10**6}
-        return self.web.config(politeness=pace, fetch={"allow_private": [f"{SITE}/32"], "ports": [80, 443, self.port], **fetch}, round={"minutes": 2.0}, breaker={"slow_min_requests": 10**6, "server_errors": 10**6, "blocked_run": 10**6})
+        return self.web.config(politeness=pace, fetch={"allow_private": [f"{SITE}/32"], "ports": [80, 443, self.port], **fetch}, round={"minutes": 2.0}, breaker={"slow_min_requests": 10**6, "server_errors": 10**6, "blocked_run": 10**6},
+                               lease={"ttl_s": 30.0, "renew_s": 1.0})  # no test of leases: hundreds of hosts at once keep a busy machine from renewing a short one
 
     def crawl(self, found: Sequence[str], io: SlotIO | None = None) -> dict[str, Capture]:
         """Outcomes of the slot that is given these canonical addresses."""
