@@ -52,11 +52,11 @@ class SlotWeb:
         self.server.stop()
 
     def config(self, **sections: dict[str, Any]) -> Config:
-        """Quick: gaps of 0.2 s (host) and 0.05 s (domain, address), leases of seconds."""
+        """Quick: gaps of 0.2 s (host) and 0.05 s (domain, address), and a lease that a busy machine can renew."""
         base = {
             "fetch": {"connect_to": {h: f"{a}:{self.server.port}" for h, a in self.address.items()}, "allow_private": ["127.0.0.0/8"], "timeout_s": 2.0, "connect_timeout_s": 1.0},
             "politeness": {"delay_s": 0.2, "domain_delay_s": 0.05, "ip_delay_s": 0.05},
-            "lease": {"ttl_s": 3.0, "renew_s": 0.3, "margin_s": 0.2},
+            "lease": {"ttl_s": 20.0, "renew_s": 1.0, "margin_s": 0.5},
             "round": {"minutes": 0.5},
         }
         for name, values in sections.items():

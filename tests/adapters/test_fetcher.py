@@ -202,21 +202,21 @@ def test_idle_connections_are_bounded():
 def test_silence(sent, error, truncated):
     def serve(connection, request, n):
         connection.sendall(sent)
-        time.sleep(1.5)
+        time.sleep(9)
         return False
 
     with raw_server(serve) as server:
         started = time.monotonic()
         (answer,) = run(config(server.port), get(f"http://127.0.0.1:{server.port}/"), deadline_s=0.3)
         assert (answer.error, answer.truncated) == (error, truncated)
-        assert 0.25 < time.monotonic() - started < 1.2
+        assert 0.25 < time.monotonic() - started < 8
 
 
 @pytest.mark.parametrize("head", [b"", ok()])
 def test_a_drip_does_not_move_the_deadline(head):
     def serve(connection, request, n):
         connection.sendall(head or b"HTTP/1.1 200 OK\r\nX: ")
-        for _ in range(60):
+        for _ in range(600):
             connection.sendall(b"a")
             time.sleep(0.02)
         return False
@@ -225,7 +225,7 @@ def test_a_drip_does_not_move_the_deadline(head):
         started = time.monotonic()
         (answer,) = run(config(server.port), get(f"http://127.0.0.1:{server.port}/"), deadline_s=0.3)
         assert (answer.error is Reason.READ_STALLED) if not head else answer.truncated == "time"
-        assert time.monotonic() - started < 0.9
+        assert time.monotonic() - started < 8
 
 
 def test_a_slow_body_is_cut_before_the_deadline(monkeypatch):
@@ -554,5 +554,5 @@ def test_many_hosts_at_once():
 
     with raw_server(serve) as server:
         answers, seconds = asyncio.run(many(server))
-        assert {a.status for a in answers} == {200} and seconds < 5
+        assert {a.status for a in answers} == {200} and seconds < 15  # one after another they would take 30
         assert sorted(r.split(b"\r\n")[1] for r in server.requests) == sorted(b"Host: h%d.test" % n for n in range(150))

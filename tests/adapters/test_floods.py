@@ -19,6 +19,7 @@ from crawlkit.records import Capture
 from crawlkit.rules.content_coding import decode_content
 from tests.adapters.floodweb import MIB, bomb, floods, floodweb, stalls
 from tests.adapters.slotweb import kept, outcomes, plan, slot_io
+from tests.cputime import within
 
 pytestmark = pytest.mark.slow
 DEADLINE_S = 2.0
@@ -57,11 +58,9 @@ class Memory:
 def test_compression_bombs(coding, size):
     payload = bomb(coding, size)
     with Memory() as memory:
-        started = time.process_time()
-        found = decode_content(payload, [coding])
-        spent = time.process_time() - started
+        found = within(3, lambda: decode_content(payload, [coding]))
     assert (len(found.body), found.truncated) == (10 * MIB, "length")
-    assert memory.rise <= ALLOWED_RISE and spent < 3
+    assert memory.rise <= ALLOWED_RISE
 
 
 @pytest.mark.ci

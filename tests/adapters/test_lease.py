@@ -82,7 +82,7 @@ def test_a_killed_holder_is_waited_out(store):
     with Lease(store, "l", "b", CFG) as lease:
         predecessor = lease.acquire(wait_s=5)
         assert time.time() >= expires + CFG.margin_s
-        assert time.time() - began < 2
+        assert time.time() - began < 5
         assert not predecessor.clean
         assert predecessor.end == pytest.approx(expires, abs=CFG.renew_s + 0.1)
     with pytest.raises(LeaseLost):

@@ -145,7 +145,7 @@ def test_commands_do_not_wait_for_a_stage(tmp_path):
         began = time.monotonic()
         give(crawl, "block", {"host": "a.test"}, actor="me")
         thread.join()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_a_paused_round_starts_no_stage(tmp_path):

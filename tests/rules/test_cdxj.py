@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.rules.cdxj import Entry, RevisitCheck, c_sorted, cdxj_line, cluster_lines, mime_of, surt_key, timestamp_of
+from tests.cputime import within
 
 KEYS = {
     "http://site.example": "example,site)/",
@@ -48,10 +48,7 @@ def test_any_text_has_an_ascii_key_without_spaces(text):
 @pytest.mark.parametrize("piece", ["%25", "%2", "/(a(" + "a" * 24 + "))", "cfid=1&cftoken=2&", "cfid=", "sid=", "/..", "//", "a&"])
 def test_hostile_urls_cost_linear_time(piece):
     url = "http://h/" + piece * (60_000 // len(piece))
-    started = time.process_time()
-    surt_key(url)
-    surt_key(url.replace("http://h/", "http://h/?"))
-    assert time.process_time() - started < 1.0
+    within(1.0, lambda: (surt_key(url), surt_key(url.replace("http://h/", "http://h/?"))))
 
 
 def test_a_line():

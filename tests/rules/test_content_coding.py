@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import time
 import zlib
 
 import brotli
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.rules.content_coding import codings, decode_content
+from tests.cputime import within
 
 TEXT = b"hello crawler " * 50
 ENCODERS = {
@@ -89,10 +89,8 @@ def test_the_limit_is_exact(name):
 
 
 def test_many_empty_members_are_linear():
-    start = time.process_time()
-    assert decode_content(gzip.compress(b"") * 9_000, ["gzip"])[:3] == (b"", None, None)
-    assert decode_content(gzip.compress(b"") * 100_000, ["gzip"]).error
-    assert time.process_time() - start < 1
+    assert within(0.5, lambda: decode_content(gzip.compress(b"") * 9_000, ["gzip"]))[:3] == (b"", None, None)
+    assert within(0.5, lambda: decode_content(gzip.compress(b"") * 100_000, ["gzip"])).error
 
 
 @given(st.binary(max_size=400), st.sampled_from(["gzip", "deflate", "br", "zstd"]))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 
 import pytest
 from hypothesis import given
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 
 from crawlkit.rules.html import NAV, read_addresses, read_html
 from crawlkit.rules.htmlguard import MAX_ATTRIBUTES, MAX_DEPTH, MAX_ELEMENTS, guarded
+from tests.cputime import within
 from tests.rules.html5lib_suite import expected_anchors, tokenizer_inputs, tree_cases
 from tests.shared_data import shared
 
@@ -107,9 +107,7 @@ def test_attributes_beyond_the_limit_are_cut():
      "<!--", "<select><optgroup>", "<object><p>", "</p>", "<a b=\"", "&amp", "<", "<p>", "<title>", "<![CDATA["],
 )  # fmt: skip
 def test_hostile_markup_is_linear(unit):
-    start = time.process_time()
-    read_html(unit * 20_000 + "<a href=x>")
-    assert time.process_time() - start < 4  # the square would take minutes
+    within(4, lambda: read_html(unit * 20_000 + "<a href=x>"))  # the square would take minutes
 
 
 N = 1_000_000
@@ -134,14 +132,7 @@ LONG = {
 @pytest.mark.parametrize("name", [name if name in ("nested and closed", "nested links", "one line of words") else pytest.param(name, marks=pytest.mark.slow) for name in LONG])
 def test_a_million_tags_and_ten_megabytes_take_a_second(name):
     raw = LONG[name]().encode()
-
-    def seconds():
-        start = time.process_time()
-        doc = read_html(raw)
-        return time.process_time() - start, doc
-
-    took, doc = seconds()
-    assert min(took, seconds()[0]) < 1
+    doc = within(1, lambda: read_html(raw))
     if name == "nested links":
         assert [a.href for a in doc.anchors] == [f"/{n}" for n in range(600)]
     if name == "nested and closed":
@@ -154,16 +145,12 @@ def test_markup_ends_at_the_last_element_that_fits():
 
 
 def test_end_tags_that_reach_nothing_are_linear():
-    start = time.process_time()
-    read_html("<div><table>" + "<x>" * 25_000 + "</div>" * 25_000 + "</x></y>" * 25_000)
-    assert time.process_time() - start < 4
+    within(4, lambda: read_html("<div><table>" + "<x>" * 25_000 + "</div>" * 25_000 + "</x></y>" * 25_000))
 
 
 def test_formatting_is_not_opened_again_in_each_block():
-    start = time.process_time()
-    doc = read_html("<p>" + "".join(f"<b a{n}>" for n in range(400)) + "</p>" + "<p>x</p>" * 15_000)
+    doc = within(4, lambda: read_html("<p>" + "".join(f"<b a{n}>" for n in range(400)) + "</p>" + "<p>x</p>" * 15_000))
     assert doc.flags == ["too_many_formats"] and len(doc.blocks) == 15_000
-    assert time.process_time() - start < 4
 
 
 MARKUP = st.lists(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 import random
-import time
 from dataclasses import dataclass
 
 import pytest
@@ -17,6 +16,7 @@ from crawlkit.outcomes import Reason
 from crawlkit.rules.pacing import GiveUp, Pacer, Resolve
 from crawlkit.rules.pacing_audit import Sent, violations
 from crawlkit.rules.politeness import Event, HostState, after_answer
+from tests.cputime import within
 
 T0 = 1_700_006_400.0
 
@@ -203,8 +203,6 @@ def test_requests_under_way_count_against_a_quota(parallel, own, reason):
 
 def test_thousands_of_hosts_on_one_address_cost_little():
     names = {f"h{i}": f"h{i}" for i in range(3000)}
-    began = time.process_time()
-    sim = simulate(Config(), names, dict.fromkeys(names, "1"), dict.fromkeys(names, 1), lambda *_: (0.0, 200))
+    sim = within(5, lambda: simulate(Config(), names, dict.fromkeys(names, "1"), dict.fromkeys(names, 1), lambda *_: (0.0, 200)))
     assert len(sim.log) == 3000
     assert sim.steps < 40_000
-    assert time.process_time() - began < 5

@@ -6,7 +6,6 @@ import base64
 import random
 import re
 import tarfile
-import time
 from functools import lru_cache
 
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from crawlkit.outcomes import Refused
 from crawlkit.rules.robots import Signal, is_product_token, parse, parse_crawl_delay
 from crawlkit.rules.urls import UrlPolicy, canonicalize
+from tests.cputime import within
 from tests.shared_data import shared, shared_rows
 
 AS_SENT = UrlPolicy(remove_session=False)
@@ -245,19 +245,12 @@ def hostile() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", hostile())
 def test_hostile_files_are_linear(name):
-    """500 KiB parse within 0.2 s and 10,000 patterns match 2 KiB within 10 ms on a quiet machine: five times that here."""
+    """500 KiB parse within 0.2 s and 10,000 patterns match 2 KiB within 10 ms."""
     body = hostile()[name]
-    started = time.perf_counter()
-    robots = parse(body)
-    assert time.perf_counter() - started < 1.0
+    robots = within(0.2, lambda: parse(body))
     robots.match("x", "http://h.example/")
     for path in ("a" * 2047, "ab" * 1023, "a" * 1024 + "b" * 1023):
-        took = []
-        for _ in range(3):
-            started = time.perf_counter()
-            robots.match("x", "http://h.example/" + path)
-            took.append(time.perf_counter() - started)
-        assert min(took) < 0.05
+        within(0.01, lambda: robots.match("x", "http://h.example/" + path))
 
 
 LINES = st.sampled_from([b"User-agent: *", b"User-agent: x", b"Disallow: /", b"Disallow: /a*b$", b"Allow: /%", b"Crawl-delay: 1", b"Sitemap: /s", b"Disallow", b":", b"#", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00", b"Disallow: \xe9", b"Content-Signal: a=b"])

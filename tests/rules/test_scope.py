@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,7 @@ from crawlkit.config import ConfigError, ScopeConfig
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.scope import Scope, scope_reason
 from crawlkit.rules.urls import canonicalize
+from tests.cputime import within
 
 EVERYTHING = Scope.of(ScopeConfig())
 
@@ -105,6 +105,4 @@ def test_never_raises(text):
 @pytest.mark.parametrize("path", ["/" * 65_000, "2024/01" * 9_000, "/(S(aaaaaaaa" * 5_000, "a" * 65_000, "?" + "year=1" * 10_000, "/calendar" + "/2031/1" * 9_000])
 def test_linear(path):
     scope = Scope.of(ScopeConfig(max_url_bytes=65_536))
-    started = time.perf_counter()
-    scope_reason("http://a.example/" + path, 0, scope, 2026)
-    assert time.perf_counter() - started < 0.5
+    within(0.5, lambda: scope_reason("http://a.example/" + path, 0, scope, 2026))

@@ -6,7 +6,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +15,7 @@ from crawlkit.config import Urls
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules import urls
 from crawlkit.rules.urls import UrlPolicy, canonical_many, canonicalize, host_of, origin_of, split, url_key
+from tests.cputime import within
 from tests.shared_data import shared
 
 PLAIN = UrlPolicy(remove_session=False)
@@ -190,10 +190,7 @@ def test_laws(text, base):
 
 @pytest.mark.parametrize("url", ["http://a.example/" + "%" * 65_000, "http://a.example/" + "/.." * 21_000, "http://a.example/?" + "&" * 65_000, "http://" + "a." * 32_000, "http://a.example/" + ";jsessionid=" * 5_000, "http://a.example/" + "../" * 21_000 + "?" + "a=" * 100])
 def test_long_input_is_linear(url):
-    started = time.perf_counter()
-    canonical(url)
-    canonical(url[17:], "http://site.example/")
-    assert time.perf_counter() - started < 0.5
+    within(0.5, lambda: (canonical(url), canonical(url[17:], "http://site.example/")))
 
 
 def test_a_part_in_c_of_an_earlier_version_is_not_used():
