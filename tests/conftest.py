@@ -17,7 +17,10 @@ from tests.s3_server import KEYS
 WAITING = ("control/", "exports/", "stages/test_parse", "test_one", "test_open", "test_bad_input_cli", "test_fakeweb", "test_metrics", "test_api", "rules/test_fuzz",
            *(f"adapters/test_{name}" for name in ("slot", "lease", "engine_requests", "fetcher", "dns", "objects", "not_s3", "delta_crash", "delta_s3", "guard_mutation", "proxy", "spool", "session", "floods", "misbehaving", "ssrf", "tls_transport")))
 
-MEASURING = ("test_attack[", "test_no_page_takes_", "test_nothing_nests_deeper_", "test_memory_", "test_hostile_", "test_a_million_", "test_real_files_share", "test_ordinary_pages", "test_fragmentation_")  # how a test's name begins that measures time, or many files
+# How a test's name begins that measures time, or takes more than a second: not part of the quick run either.
+MEASURING = ("test_attack[", "test_no_page_takes_", "test_nothing_nests_deeper_", "test_memory_", "test_hostile_", "test_a_million_", "test_real_files_share", "test_ordinary_pages", "test_fragmentation_",
+             "test_the_walk_on_", "test_probe[dedup-P242a]", "test_minhash_articles", "test_equal_texts_are_linear", "test_thousands_of_hosts", "test_end_tags_", "test_formatting_", "test_a_srcset_of_",
+             "test_links_of_its_pages", "test_article_benchmark", "test_a_rate_is_", "test_a_child_counts", "test_a_part_in_c_of_an_", "test_a_language_is_told", "test_gzip", "test_blocks_cut_")
 
 LONG = ("test_kills", "test_submit")  # minutes each: make test-slow
 

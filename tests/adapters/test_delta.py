@@ -7,12 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.adapters import delta_files
 from crawlkit.adapters.delta import TableError, Tables
 from crawlkit.tables import TABLES, Table
+from tests.examples import examples
 
 
 def tables(root) -> Tables:
@@ -131,7 +132,7 @@ def test_comments_and_settings_are_in_the_log(tmp_path):
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.none() | text, min_size=1, max_size=8), st.lists(st.none() | st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(2100, 1, 1)), min_size=1, max_size=8))
 def test_statistics_bound_every_value(tmp_path_factory, urls, times):
     t = TABLES["crawldb"]

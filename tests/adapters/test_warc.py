@@ -9,7 +9,7 @@ import io
 
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
@@ -21,6 +21,7 @@ from crawlkit.outcomes import Refused
 from crawlkit.records import Answer
 from crawlkit.rules.digests import sha1_digest
 from crawlkit.rules.http1 import ResponseReader
+from tests.examples import examples
 
 DATE = 1_709_294_400.25  # 2024-03-01T12:00:00.25Z
 REQUEST = b"GET /p HTTP/1.1\r\nHost: site.example\r\nCookie: secret=1\r\nAuthorization: Basic secret\r\n\r\n"
@@ -194,7 +195,7 @@ def test_cookies_of_a_session_are_not_stored(tmp_path):
     assert b"secret" not in path.read_bytes() and second_reader(path)[2][2] == b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nx"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.binary(max_size=400), min_size=1, max_size=5), st.sampled_from([b"", b"X: \xff\r\n", b"A:\r\n B\r\n", b"WARC/1.1\r\n", b"Content-Length: 7\r\n"]))
 def test_what_is_written_is_read(tmp_path_factory, bodies, head):
     w = writer(tmp_path_factory.mktemp("warc"))

@@ -8,12 +8,13 @@ import tarfile
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.adapters.warc_check import check
 from crawlkit.adapters.warc_read import MAX_WARC_HEAD_BYTES, iter_records, parse_record, read_record
 from crawlkit.outcomes import Reason, Refused
+from tests.examples import examples
 from tests.shared_data import shared
 
 HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello"
@@ -193,7 +194,7 @@ def test_memory_does_not_follow_the_record():
             read()
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary(max_size=200), st.sampled_from([b"", b"WARC/1.1\r\n", b"\x1f\x8b\x08\0\0\0\0\0\0\3", record(), gzip.compress(record())]))
 def test_no_bytes_raise_anything_else(tail, start):
     check(io.BytesIO(start + tail))

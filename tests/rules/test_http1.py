@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.outcomes import Reason
 from crawlkit.rules.http1 import FREE_CHUNKS, MAX_INTERIM, ResponseReader
 from crawlkit.rules.http1_head import MAX_HEAD_BYTES, MAX_HEADERS, MAX_LINE_BYTES
 from tests.cputime import within
+from tests.examples import examples
 from tests.rules.http_cases import CASES
 from tests.shared_data import shared_rows
 
@@ -152,7 +153,7 @@ def test_time_is_linear_byte_by_byte(stream):
 _PIECES = st.lists(st.sampled_from([b"HTTP/1.1 ", b"200 OK", b"\r\n", b"\n", b"\r", b" ", b"\t", b"Content-Length: ", b"5", b"0", b"Transfer-Encoding: chunked", b"A: b", b":", b"\x00", b"\xff", b"hello", b";", b"HTTP/1.1 100 C\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\n"]), max_size=25)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(_PIECES, st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 40))
 def test_fragmentation_changes_nothing(pieces, sizes, limit):
     raw = b"".join([b"HTTP/1.1 200 OK\r\n", *pieces])
@@ -169,7 +170,7 @@ def test_fragmentation_changes_nothing(pieces, sizes, limit):
         assert len(whole.body) <= limit
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary(max_size=300))
 def test_any_bytes_end_in_an_answer_or_an_error(raw):
     for prefix in (b"", OK, CHUNKED):

@@ -7,7 +7,7 @@ import zipfile
 from functools import lru_cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.outcomes import Reason
@@ -17,6 +17,7 @@ from crawlkit.rules.metadata import language_tag
 from crawlkit.rules.page import parse_page
 from crawlkit.rules.plaintypes import plain_text
 from crawlkit.rules.structured import json_ld
+from tests.examples import examples
 from tests.shared_data import shared
 
 URL = "http://site.example/a/b"
@@ -182,7 +183,7 @@ def real_pages() -> list[bytes]:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 @given(st.binary(max_size=3000), st.integers(0, 39), st.floats(0, 1))
 def test_damaged_real_pages(noise, number, where):
     body = bytearray(real_pages()[number])

@@ -9,13 +9,14 @@ import tarfile
 from functools import lru_cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.outcomes import Refused
 from crawlkit.rules.robots import Signal, is_product_token, parse, parse_crawl_delay
 from crawlkit.rules.urls import UrlPolicy, canonicalize
 from tests.cputime import within
+from tests.examples import examples
 from tests.shared_data import shared, shared_rows
 
 AS_SENT = UrlPolicy(remove_session=False)
@@ -256,7 +257,7 @@ def test_hostile_files_are_linear(name):
 LINES = st.sampled_from([b"User-agent: *", b"User-agent: x", b"Disallow: /", b"Disallow: /a*b$", b"Allow: /%", b"Crawl-delay: 1", b"Sitemap: /s", b"Disallow", b":", b"#", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00", b"Disallow: \xe9", b"Content-Signal: a=b"])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.one_of(st.binary(max_size=200), st.lists(LINES, max_size=12).map(b"\n".join), st.lists(LINES, max_size=12).map(b"\r".join)), st.text(max_size=30))
 def test_never_raises(body, path):
     robots = parse(body)
@@ -272,7 +273,7 @@ def naive(pattern: str, path: str) -> bool:
     return re.match(".*".join(parts) + (r"\Z" if anchored else ""), path) is not None
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(st.tuples(st.booleans(), st.text("ab/*", max_size=8), st.booleans()), max_size=8), st.text("ab/", max_size=10))
 def test_longest_match_law(rules, path):
     """The rule with the most octets decides, Allow in a tie, by a second implementation."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.config import Robots
 from crawlkit.outcomes import Reason
 from crawlkit.rules.robots_fetch import RobotsFetch, robots_url, stored, verdict
+from tests.examples import examples
 
 URL = "http://site.example/robots.txt"
 NOW = 1_700_000_000.0
@@ -119,7 +120,7 @@ def test_stored_copies():
 HEADERS = st.lists(st.tuples(st.sampled_from(["Location", "Retry-After", "Cache-Control", "Date"]), st.text(max_size=20)), max_size=4)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.tuples(st.one_of(st.none(), st.integers(100, 999), st.sampled_from([200, 301, 302])), HEADERS, st.binary(max_size=40), st.sampled_from([None, "timeout"]), st.sampled_from([None, "length", "time"])), min_size=8, max_size=8))
 def test_any_answers_end_in_a_verdict(answers):
     fetch = RobotsFetch("http://site.example/p", Robots())

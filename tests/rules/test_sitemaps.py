@@ -9,12 +9,13 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.rules import packed
 from crawlkit.rules.sitemaps import Sitemap, parse
 from crawlkit.rules.urls import canonicalize
+from tests.examples import examples
 from tests.shared_data import shared, shared_rows
 
 U = "http://site.example/sitemap.xml"
@@ -214,7 +215,7 @@ def test_pieces_do_not_matter(chunk, monkeypatch):
 PIECES = ["<urlset>", "</urlset>", "<url>", "</url>", "<loc>", "</loc>", "<lastmod>", "<image:image>", "<rss>", "<item>", "<feed>", "<entry>", '<link href="', '"/>', "http://site.example/a", "<![CDATA[", "]]>", "<!--", "-->", "<?", "?>", "<!DOCTYPE x [", "]>", "&amp;", "&", "<", ">", '"', "'", "\n", "é", "\x00", "<sitemapindex>", "<sitemap>"]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.one_of(st.binary(max_size=200), st.lists(st.sampled_from(PIECES), max_size=30).map(lambda p: "".join(p).encode()), st.binary(max_size=60).map(lambda b: b"\x1f\x8b\x08\0\0\0\0\0\0\0" + b)))
 def test_never_raises(body):
     found = parse(body, U)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.config import Urls
@@ -16,6 +16,7 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules import urls
 from crawlkit.rules.urls import UrlPolicy, canonical_many, canonicalize, host_of, origin_of, split, url_key
 from tests.cputime import within
+from tests.examples import examples
 from tests.shared_data import shared
 
 PLAIN = UrlPolicy(remove_session=False)
@@ -177,7 +178,7 @@ def by_parser(url: str, base: str | None) -> str | Reason:
         return refused.reason
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(URL_TEXT, st.one_of(st.none(), st.just("http://site.example/d/e?f#g"), URL_TEXT))
 def test_laws(text, base):
     """A fixed point; the short ways and the standard's parser agree; nothing but Refused is raised."""
