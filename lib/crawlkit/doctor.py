@@ -82,7 +82,7 @@ def _packages() -> Iterator[Finding]:
         have = _version(name)
         yield Finding(name, have == want, have or "not installed", f"install {name}=={want}: `pip install -r conf/requirements.lock`")
     lacks = [name for name in NEEDED if _version(name) is None]
-    built = all(importlib.util.find_spec(f"crawlkit.rules.{name}") for name in ("_prints", "_scan", "_sha1", "_tree"))
+    built = all(importlib.util.find_spec(f"crawlkit.rules.{name}") for name in ("_match", "_prints", "_scan", "_sha1", "_tree"))
     used = built and not lacks and _parts_used()
     yield Finding("parts in C", True, "built" if used else "built, but by another version or for another selectolax; their Python twins work instead: `make setup` builds them anew" if built else "not built, their Python twins take one and a half times the CPU a page: a C compiler and Python's headers at `make setup` build them")
     yield Finding("packages", not lacks, f"not installed: {', '.join(lacks)}" if lacks else f"{len(NEEDED)} installed", "`pip install -r conf/requirements.lock`")

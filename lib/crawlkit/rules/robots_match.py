@@ -10,11 +10,9 @@ from typing import NamedTuple
 # and so are * and $, which are no wildcards there any more, and ', which the URL standard escapes in queries only.
 _NORMAL = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?\[\]'-]*")
 _CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9/._~!$&()*+,;:@=?\[\]'-]")
+_ANY, _END, _STAR = "\0", "\1", "\2"  # for `*`, for `$` at the end, and for an escaped `*` on the way: the normal spelling has none of them
+_STARS = re.compile(r"\*+")
 _DECODED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~*$'")
-_GRAM = 3
-_HEAD_PIECES = 4  # of a pattern, that are looked for once for all patterns that begin with them
-
-
 class Rule(NamedTuple):
     """One allow or disallow line, its pattern as written (one character an octet)."""
 
@@ -23,27 +21,14 @@ class Rule(NamedTuple):
     line_no: int
 
 
-_Head = tuple[str, tuple[tuple[str, int], ...]]  # the text before the first `*`, and the first pieces
-
-
-class _Wild(NamedTuple):
-    octets: int
-    rule: Rule
-    head: int  # which of the matcher's heads it begins with
-    pieces: tuple[tuple[str, int], ...]  # the others: (text, times in a row), each after a `*`
-    tail: str  # what must end the path (of a pattern that ends in `$`)
-    grams: frozenset[str]  # texts of at most _GRAM characters that the path must contain
-
-
 class Matcher:
     """The rules of one token, ready for matching.
 
-    Patterns without `*` stand in dictionaries by text. The others stand in one list, most octets first; the first
-    characters of each piece must be in the path before the pieces are looked for, leftmost first, which is linear. Patterns
-    that begin alike share that part of the work.
+    Patterns without `*` stand in dictionaries by text. The others stand in one list, most octets first, Allow before
+    Disallow, so that the first that matches decides.
     """
 
-    __slots__ = ("_exact", "_heads", "_lengths", "_plain", "_wild")
+    __slots__ = ("_exact", "_lengths", "_order", "_plain", "_wild", "_wild_rules")
 
     def __init__(self, rules: list[Rule]) -> None:
         self._plain: dict[str, Rule] = {}
@@ -61,11 +46,13 @@ class Matcher:
             if before is None or (rule.allow and not before.allow):
                 table[key] = rule
         self._lengths = sorted({len(text) for text in self._plain}, reverse=True)
-        heads: dict[_Head, int] = {}
-        self._wild = sorted([_compile(rule, heads) for rule in wild.values()], key=lambda w: (-w.octets, not w.rule.allow))
-        self._heads = list(heads)
+        ready = sorted([(*_ready(rule.pattern), rule) for rule in wild.values()], key=lambda w: (-w[0], not w[2].allow))
+        self._order = [(-octets, not rule.allow) for octets, _, rule in ready]
+        self._wild = [text for _, text, _ in ready]
+        self._wild_rules = [rule for _, _, rule in ready]
 
     def decide(self, path: str) -> Rule | None:
+        """The rule that decides on a path in the normal spelling; None: no rule matches."""
         best = self._exact.get(path)
         octets = len(path) + 1
         if best is None:
@@ -74,74 +61,45 @@ class Matcher:
                     best = self._plain.get(path[:octets])
                     if best is not None:
                         break
-            else:
-                octets = 0
-        present = _grams(path) if len(self._wild) > 100 else None
-        places: dict[str, list[int]] = {}
-        ends: list[int | None] = [None] * len(self._heads)  # where a head ends in the path; -1: it is not there
-        for wild_octets, rule, head, pieces, tail, grams in self._wild:
-            if wild_octets < octets or (wild_octets == octets and best is not None and (best.allow or not rule.allow)):
-                break
-            at = ends[head]
-            if at == -1 or (tail and not path.endswith(tail)) or (present is not None and not grams <= present):
-                continue
-            if at is None:
-                prefix, first = self._heads[head]
-                at = ends[head] = _after(first, path, len(prefix), places) if path.startswith(prefix) else -1
-            if at >= 0 and pieces:
-                at = _after(pieces, path, at, places)
-            if 0 <= at <= len(path) - len(tail):
-                return rule
-        return best
+        stronger = len(self._wild) if best is None else bisect_left(self._order, (-octets, not best.allow))
+        found = _first_match(self._wild, stronger, path) if stronger else -1
+        return best if found < 0 else self._wild_rules[found]
 
 
-def _compile(rule: Rule, heads: dict[_Head, int]) -> _Wild:
-    pattern = rule.pattern
-    anchored = pattern[-1] == "$"
-    texts = (pattern[:-1] if anchored else pattern).split("*")
-    octets = len(pattern)
-    if not _NORMAL.fullmatch(pattern):
-        texts = [_normal(text) for text in texts]
-        octets = sum(map(len, texts)) + len(texts) - 1 + anchored
-    prefix = texts[0]
-    tail = texts.pop() if anchored else ""
-    pieces: list[tuple[str, int]] = []
-    for text in texts[1:]:
-        if pieces and pieces[-1][0] == text:
-            pieces[-1] = (text, pieces[-1][1] + 1)
-        elif text:
-            pieces.append((text, 1))
-    head = heads.setdefault((prefix, tuple(pieces[:_HEAD_PIECES])), len(heads))
-    return _Wild(octets, rule, head, tuple(pieces[_HEAD_PIECES:]), tail, frozenset([text[:_GRAM] for text, _ in (*pieces, (tail, 1)) if text]))
+def _ready(pattern: str) -> tuple[int, str]:
+    """How many octets a pattern has, and the pattern in the normal spelling with `_ANY` for each run of `*` and `_END` for the `$` at its end."""
+    end = _END if pattern[-1] == "$" else ""
+    text = pattern[: len(pattern) - len(end)]
+    if not _NORMAL.fullmatch(text):
+        text = "*".join(_normal(piece).replace("*", _STAR) for piece in text.split("*"))
+    octets = len(text) + len(end)
+    text = _STARS.sub(_ANY, text) if "**" in text else text.replace("*", _ANY)
+    return octets, text.replace(_STAR, "*") + end
 
 
-def _grams(path: str) -> set[str]:
-    return {path[i : i + n] for n in range(1, _GRAM + 1) for i in range(len(path) - n + 1)}
+def _first_match_in_python(patterns: list[str], count: int, path: str) -> int:
+    """Twin of `_match.first_match`: which of the first `count` patterns a path meets first; -1: none."""
+    return next((n for n in range(count) if _matches(patterns[n], path)), -1)
 
 
-def _after(pieces: tuple[tuple[str, int], ...], path: str, at: int, places: dict[str, list[int]]) -> int:
-    """Where the pieces end that follow one another in the path from `at` on, each at its leftmost place; -1: they do not."""
-    for text, times in pieces:
-        if times == 1:
-            found = path.find(text, at)
-            if found < 0:
-                return -1
-            at = found + len(text)
-        elif len(text) == 1:  # "*a*a*a": the third "a" from here
-            where = places.get(text)
-            if where is None:
-                where = places[text] = [i for i, char in enumerate(path) if char == text]
-            last = bisect_left(where, at) + times - 1
-            if last >= len(where):
-                return -1
-            at = where[last] + 1
-        else:
-            for _ in range(times):
-                found = path.find(text, at)
-                if found < 0:
-                    return -1
-                at = found + len(text)
-    return at
+def _matches(pattern: str, path: str) -> bool:
+    anchored = pattern[-1] == _END
+    prefix, *pieces = (pattern[:-1] if anchored else pattern).split(_ANY)
+    if not path.startswith(prefix):
+        return False
+    at = len(prefix)
+    tail = pieces.pop() if anchored else ""
+    for piece in pieces:
+        at = path.find(piece, at) + len(piece)
+        if at < len(piece):
+            return False
+    return path.endswith(tail) and at <= len(path) - len(tail)
+
+
+try:
+    from crawlkit.rules._match import first_match as _first_match
+except ImportError:
+    _first_match = _first_match_in_python
 
 
 def path_of(url: str) -> str:
