@@ -95,6 +95,13 @@ def test_language_tags(value, tag):
     assert language_tag(value) == tag
 
 
+@pytest.mark.parametrize("pragmas,field,declared", [(["de"], "fr", "de"), (["de,en"], "fr", "fr"), (["", "de x", "fr"], None, "fr"), (["de x"], None, "de"), ([], "it, de", None), (["de,en"], None, None)])
+def test_languages_of_pragma_and_field(pragmas, field, declared):
+    """HTML Standard 4.2.5.3, 3.2.6.2: the last pragma that names one language; a field that names several tells none."""
+    markup = "".join(f"<meta http-equiv=Content-Language content='{p}'>" for p in pragmas)
+    assert parse_page(markup.encode(), URL, "text/html", [("Content-Language", field)] if field else []).metadata.declared_language == declared
+
+
 def test_detected_language():
     assert detect_language("Das ist ein deutscher Satz, der lang genug ist, um erkannt zu werden.") == "de"
     assert detect_language("Ceci est une phrase en français, assez longue pour être reconnue.") == "fr"

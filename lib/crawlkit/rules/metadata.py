@@ -40,8 +40,8 @@ def read_metadata(doc: Document, json_ld: Iterable[Any] = (), content_language: 
     pragma_language = ""
     for attributes, _ in doc.metas:
         content = " ".join(attributes.get("content", "")[:MAX_VALUE_CHARS].split())
-        if attributes.get("http-equiv", "").strip().lower() == "content-language":
-            pragma_language = pragma_language or content
+        if attributes.get("http-equiv", "").strip().lower() == "content-language" and content and "," not in content:
+            pragma_language = content.partition(" ")[0]  # HTML Standard 4.2.5.3
         for key in (attributes.get("property"), attributes.get("name"), attributes.get("itemprop")):
             name = (key or "").strip().lower()
             if not name or not content or len(named) >= MAX_PROPERTIES:
@@ -58,7 +58,7 @@ def read_metadata(doc: Document, json_ld: Iterable[Any] = (), content_language: 
     out.generator = named.get("generator")
     out.author = _first(named, _AUTHOR) or _json_ld_author(items)
     out.published = _first(named, _PUBLISHED) or _json_ld_text(items, "datePublished") or next(iter(doc.times), None)
-    out.declared_language = language_tag(doc.lang) or language_tag(pragma_language) or language_tag(content_language)
+    out.declared_language = language_tag(doc.lang) or language_tag(pragma_language) or language_tag(content_language if "," not in (content_language or "") else None)  # several: unknown (3.2.6.2)
     return out
 
 
