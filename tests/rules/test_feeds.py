@@ -38,6 +38,8 @@ def atom(inner: str, attributes: str = "") -> list[str]:
         ('<source url="http://other.example/">x</source><link>/a</link>', ["/a"]),
         ('<media:content url="/m"/><enclosure url="/e"/><link>/a</link>', ["/a"]),
         ("<description><![CDATA[<link>/x</link>]]></description><link>/a</link>", ["/a"]),
+        ("<description><p><source srcset=x><link>/x</link></description><link>/a</link>", ["/a"]),  # markup that is not escaped
+        ("<content:encoded><link>/x</link></content:encoded><link>/a</link>", ["/a"]),
         ("<link>javascript:x</link>", []),
         ("", []),
     ],
@@ -57,6 +59,8 @@ def test_rdf():
         ('<link href="/a"/>', ["/a"]),
         ('<link rel="enclosure" href="/e"/><link rel="ALTERNATE" href="/a"/><link href="/b"/>', ["/a"]),
         ('<source><link href="/s"/><updated>2000</updated></source><link href="/a"/>', ["/a"]),
+        ('<content type="xhtml"><div><link href="/x"/></div></content><link href="/a"/>', ["/a"]),  # only an entry's own link (RFC 4287 4.1.2)
+        ('<summary type="xhtml"><source><link href="/x"/></source><link href="/y"/></summary><content src="/z"/><link href="/a"/>', ["/a"]),
         ("<link rel='alternate' href='/x?a=1&amp;b=2'></link>", ["/x?a=1&b=2"]),
         ('<link rel="self" href="/s"/>', []),
         ('<link rel="http://www.iana.org/assignments/relation/alternate" href="/a"/>', ["/a"]),  # RFC 4287 4.2.7.2

@@ -15,7 +15,8 @@ from crawlkit.rules.xmlscan import Event, Scanner, attributes_of
 if TYPE_CHECKING:
     from crawlkit.rules.sitemaps import Collector
 
-_WITH_OWN_LINK = ("source", "image", "textinput")  # their links are not the item's
+_WITH_OWN_LINK = ("source", "image", "textinput", "description", "encoded")  # their links are not the item's
+_NOT_THE_ENTRYS = ("source", "content", "summary")  # likewise: another feed, or text as markup
 _ALTERNATE = ("alternate", "http://www.iana.org/assignments/relation/alternate")  # a registered name and its IRI are one (RFC 4287 4.2.7.2)
 _AS_SENT = UrlPolicy(remove_session=False)
 
@@ -50,7 +51,7 @@ def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
                     _rss_item(out, item_base, link, guid, about, dates)
                     item_base = None
         elif name in _WITH_OWN_LINK:
-            inside = "" if event.closing or event.empty else inside or name
+            inside = _inside(inside, event)
         elif item_base is None or not event.whole or inside:
             continue
         elif name == "link":
@@ -79,22 +80,22 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
     """Entries of an Atom feed: the first `alternate` link (RFC 4287 4.2.7), within `xml:base`; without one, an `id` that is an
     address, as many are. True: the feed was whole."""
     base = _base(out.url, root)
-    entry_base, link, permalink, dates, in_source = None, None, None, {}, False
+    entry_base, link, permalink, dates, inside = None, None, None, {}, ""
     dated = ("updated", "published", "modified", "issued")
-    for event in scanner.events(frozenset({"entry", "source", "link", "id", *dated}), frozenset({"feed", "entry", "source"}), frozenset({"id", *dated})):
+    for event in scanner.events(frozenset({"entry", "link", "id", *_NOT_THE_ENTRYS, *dated}), frozenset({"feed", "entry", *_NOT_THE_ENTRYS}), frozenset({"id", *dated})):
         name = event.name
         if name in ("entry", "feed"):
             if entry_base is not None:
                 _atom_entry(out, link or permalink, dates)
-            entry_base, link, permalink, dates, in_source = None, None, None, {}, False
+            entry_base, link, permalink, dates, inside = None, None, None, {}, ""
             if name == "feed":
                 return True
             out.out.bad_entries += event.empty
             if not event.closing and not event.empty:
                 entry_base = _base(base, event)
-        elif name == "source":
-            in_source = not event.closing and not event.empty  # the feed that an entry was taken from
-        elif entry_base is None or in_source:
+        elif name in _NOT_THE_ENTRYS:
+            inside = _inside(inside, event)
+        elif entry_base is None or inside:
             continue
         elif name == "link":
             attributes = attributes_of(event)
@@ -108,6 +109,13 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
     if entry_base is not None and link is not None:
         _atom_entry(out, link, dates)
     return False
+
+
+def _inside(inside: str, event: Event) -> str:
+    """The element with links of its own that the next tags stand in; "": none."""
+    if event.closing:
+        return "" if event.name == inside else inside
+    return inside or ("" if event.empty else event.name)
 
 
 def _atom_entry(out: Collector, link: tuple[str, str] | None, dates: dict[str, str]) -> None:
