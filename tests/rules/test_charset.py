@@ -100,6 +100,8 @@ def test_header_parameter():
     assert header_charset('text/html; a=b ; CHARSET="utf-8"') == "utf-8"
     assert header_charset("text/html; xcharset=utf-8") is None
     assert header_charset(None) is None
+    assert header_charset('text/html; a="; charset=big5\\"; charset=gbk"; charset=koi8-r') == "koi8-r"  # a quoted string is one value (RFC 9110 5.6.6)
+    assert header_charset("text/html; charset=; charset='utf-8'; charset=big5") == "utf-8"
 
 
 def test_queries_are_escaped_in_the_documents_encoding():

@@ -76,13 +76,15 @@ except ImportError:
     _is_utf8 = is_utf8
 
 
-_CHARSET_PARAM = re.compile(r""";[ \t]*charset[ \t]*=[ \t]*(?:"([^"]*)"?|'([^']*)'?|([^\s;,"']+))""", re.I)
+_PARAMETER = re.compile(r""";[ \t]*+([^\s;="]*+)[ \t]*+(?:=[ \t]*+(?:"((?:[^"\\]++|\\.)*+)"?+|'([^';]*+)'?+|([^\s;,"']++)))?+[^;]*+""", re.S)
 
 
 def header_charset(content_type: str | None) -> str | None:
     """The charset parameter of a Content-Type field, first one first (RFC 9110 8.3.1, 5.6.6); None if absent."""
-    m = _CHARSET_PARAM.search((content_type or "")[:4096])
-    return next((g for g in m.groups() if g is not None), None) if m else None
+    for name, *values in _PARAMETER.findall((content_type or "")[:4096]):
+        if name.lower() == "charset" and any(values):
+            return "".join(values)
+    return None
 
 
 def prescan(head: bytes) -> str | None:
