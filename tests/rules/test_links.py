@@ -75,7 +75,7 @@ def test_link_fields():
     headers = [
         ("Link", '<http://site.example/c>; rel="canonical", </n>;rel=next; title="a, b; <c>"'),
         ("link", '</other>; rel="canonical"; anchor="http://elsewhere.example/"'),
-        ("LINK", '</de>; rel=alternate; hreflang="de"'),
+        ("LINK", '</de>;; rel=alternate; ;hreflang="de";'),  # empty parameters (RFC 8288 B.3)
     ]
     found = links("<base href='/d/'>", headers)
     assert [(link.kind, link.url, link.where) for link in found.links] == [
