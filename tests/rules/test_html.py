@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlkit.rules.html import NAV, read_addresses, read_html
+from crawlkit.rules.html import NAV, read_addresses, read_html, style_says
 from crawlkit.rules.htmlguard import MAX_ATTRIBUTES, MAX_DEPTH, MAX_ELEMENTS, guarded
 from tests.cputime import within
 from tests.rules.html5lib_suite import expected_anchors, tokenizer_inputs, tree_cases
@@ -42,6 +42,9 @@ def test_html5lib_tokenizer_inputs_do_not_crash():
         ("a<script>x</script><style>y</style><template>z</template><iframe>f</iframe><noframes>g</noframes>b", "ab"),
         ("<p hidden>x</p><p style='color:red;display:none'>y</p><p style='display: none'>y</p><p>z", "z"),
         ("<body style='display:none'><p>waits for a script", "waits for a script"),
+        ("<dialog>x</dialog><dialog open>y</dialog><p popover>x<p>z<ruby>k<rp>(</rp><rt>r</rt></ruby>", "y\nzkr"),  # HTML Standard 15.3
+        ("<div style='visibility:hidden'>x<p style='visibility:visible'>y<b hidden>x<i style='visibility:visible'>x</i></b></p>x</div><body style='visibility:hidden'>z", "y\nz"),
+        ("<math><semantics><mi>x</mi><annotation>\\x</annotation></semantics></math>", "x"),
         ("<noscript><p>no scripts</p></noscript>", "no scripts"),
         ("<select><option>a<option>b</select><textarea>c&lt;</textarea>", "a\nb\nc<"),
         ("<svg><title>t</title><style>s</style><text>v</text></svg>w", "vw"),
@@ -51,6 +54,20 @@ def test_html5lib_tokenizer_inputs_do_not_crash():
 )
 def test_visible_text(markup, text):
     assert read_html(markup).text == text
+
+
+@pytest.mark.parametrize(
+    "style,said",
+    [
+        ("DISPLAY : None", "none"), ("display:\nnone !important;display:block", "none"), ("color:red;/**/display/**/:/*;*/none/*", "none"), ("a:b}c;display:none;color:red", "none"),
+        ("display:none;display:block", None), ("display:none;display:inline flex", None), ("--display:none", None), ("x-display:none", None), ("display:nonesuch", None),
+        ("background:url(;display:none)", None), ("content:'\\';display:none'", None), ("*display:none", None), ("/*;display:none", None), ("display:none !", None), ("", None),
+        ("visibility: Hidden", "hidden"), ("visibility:hidden;visibility:collapse;", "collapse"), ("visibility:hidden;visibility:inherit", None), ("x:hidden;-visibility:hidden", None),
+    ],
+)  # fmt: skip
+def test_inline_styles_that_hide(style, said):
+    assert style_says(style) == ((said, None) if said == "none" else (None, said))
+    assert read_html(f'<p style="{style}">x').text == ("" if said else "x")
 
 
 def test_title_is_the_documents():

@@ -20,8 +20,8 @@ from tests.rules.test_fuzz import SEED, mutated
 from tests.shared_data import shared
 
 _scan = pytest.importorskip("crawlkit.rules._scan", reason="the parts in C are not built: needs a C compiler and Python's headers")
-TAGS = "mi mtext math a area p div span svg math foreignObject title desc metadata style script template select option table tr td li b i br hr img input source video iframe frame base meta link html body main noscript object time textarea button".split()
-ATTRIBUTES = ["hidden", "hidden=until-found", "style='display:none'", "style='x;display: none'", "href=/x", "HREF='a b'", "xlink:href=y", "class='c d'", "id=é", "alt='a  b'", "alt", "rel=nofollow", "rel='x CANONICAL'", "rel=icon", "type=ld+json", "src=s", "srcset='a 1x'", "type=image", "type=images", "type='application/LD+json'", "http-equiv=refresh", "name=robots", "lang=de", "xml:lang=fr", "data-x=1", "datetime=2024", "width=3"]
+TAGS = "mi mtext math a area p div span svg math foreignObject title desc metadata style script template select option table tr td li b i br hr img input source video iframe frame base meta link html body main noscript object time textarea button dialog ruby rp semantics annotation annotation-xml".split()
+ATTRIBUTES = ["hidden", "hidden=until-found", "style='display:none'", "style='x;display: none'", "style='DISPLAY :none;x:y'", "popover", "open", "open=''", "href=/x", "HREF='a b'", "xlink:href=y", "class='c d'", "id=é", "alt='a  b'", "alt", "rel=nofollow", "rel='x CANONICAL'", "rel=icon", "type=ld+json", "src=s", "srcset='a 1x'", "type=image", "type=images", "type='application/LD+json'", "http-equiv=refresh", "name=robots", "lang=de", "xml:lang=fr", "data-x=1", "datetime=2024", "width=3"]
 MARKUP = st.lists(
     st.one_of(
         st.builds(lambda tag, attributes: f"<{tag} {' '.join(attributes)}>", st.sampled_from(TAGS), st.lists(st.sampled_from(ATTRIBUTES), max_size=3)),
@@ -59,6 +59,11 @@ def both(markup: str) -> None:
 @example("<script type='application/LD+json'>")
 def test_the_walk_says_what_its_twin_says(markup):
     both(markup)
+
+
+@given(st.lists(st.sampled_from(["display", "DISPLAY", "none", "visibility", "hidden", "visible", ":", ";", "!important", "!", " ", "\n", "/*", "*/", "/", "(", ")", "[", "}", '"', "&#39;", "\\", "block", "-", "é"]), max_size=14).map("".join))
+def test_inline_styles_hide_for_both(style):
+    both(f"<p style='display:none;{style}'>a<p style='{style}'>b<p style='visibility{style}hidden'>c<i style='visibility:visible;{style}'>d")
 
 
 def test_the_walk_on_the_standards_cases_and_mutated_pages():

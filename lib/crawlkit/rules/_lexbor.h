@@ -73,11 +73,11 @@ static attr_t *first_attribute(const node_t *element) { return ((const element_t
 typedef struct { PyObject *name; uint32_t flags; char known, block, named, wanted; } kind_t; /* wanted: 2 where addresses alone are asked for too */
 static kind_t KINDS[MAX_TAG];
 static PyObject *NAMES[MAX_NAME]; /* attribute names without a prefix, by id */
-enum { HIDDEN, STYLE, HREF, REL, CLASS, ID, ALT, SRC, SRCSET, WIDTH, HEIGHT, N_ATTRIBUTES };
-static const char *const ATTRIBUTES[] = {"hidden", "style", "href", "rel", "class", "id", "alt", "src", "srcset", "width", "height"};
+enum { HIDDEN, STYLE, HREF, REL, CLASS, ID, ALT, SRC, SRCSET, WIDTH, HEIGHT, POPOVER, OPEN, N_ATTRIBUTES };
+static const char *const ATTRIBUTES[] = {"hidden", "style", "href", "rel", "class", "id", "alt", "src", "srcset", "width", "height", "popover", "open"};
 static uintptr_t IDS[N_ATTRIBUTES]; /* lexbor's ids of these names; 0 where it has none that all documents share */
-static uintptr_t A, AREA, BR, IMG, SOURCE, INPUT, TITLE, SCRIPT, META, LINK, FOREIGN_OBJECT, DESC, STYLE_TAG, HTML, BODY, MAIN, ARTICLE; /* tag ids */
-static uint32_t SKIP, FOREIGN;
+static uintptr_t A, AREA, BR, IMG, SOURCE, INPUT, TITLE, SCRIPT, META, LINK, FOREIGN_OBJECT, DESC, STYLE_TAG, HTML, BODY, MAIN, ARTICLE, DIALOG; /* tag ids */
+static uint32_t SKIP, FOREIGN, INVISIBLE;
 static PyTypeObject *BLOCK, *ANCHOR, *IMAGE; /* html.py's tuples */
 static int ready;
 
@@ -99,7 +99,7 @@ static uintptr_t tag_id(void *document, const char *name, size_t length) {
 /* Compares the declared fields with lexbor's accessors on a page whose tree is known, and learns the attributes' ids. */
 static int probe(void *document) {
     static const unsigned char page[] =
-        "<html><body hidden style=s href=h rel=r class=c id=i alt=t src=s srcset=s width=w height=h><p>probe</p><!--x--><a>y</a><svg><a xlink:href=z></a></svg></body></html>";
+        "<html><body hidden style=s href=h rel=r class=c id=i alt=t src=s srcset=s width=w height=h popover=p open=o><p>probe</p><!--x--><a>y</a><svg><a xlink:href=z></a></svg></body></html>";
     if (document_parse(document, page, sizeof page - 1) != 0) return refuse("probe not parsed");
     node_t *html = document_element(document), *body = html ? last_child_of(html) : NULL, *p = body ? first_child_of(body) : NULL;
     node_t *comment = p ? next_of(p) : NULL, *a = comment ? next_of(comment) : NULL, *svg = a ? next_of(a) : NULL;
@@ -131,7 +131,7 @@ static int probe(void *document) {
     if (!name || length != 10 || memcmp(name, "xlink:href", 10) != 0) return refuse("prefixed name");
     static const struct { uintptr_t *at; const char *name; } tags[] = {
         {&A, "a"}, {&AREA, "area"}, {&BR, "br"}, {&IMG, "img"}, {&SOURCE, "source"}, {&INPUT, "input"}, {&TITLE, "title"}, {&SCRIPT, "script"}, {&META, "meta"}, {&LINK, "link"}, {&DESC, "desc"},
-        {&STYLE_TAG, "style"}, {&HTML, "html"}, {&BODY, "body"}, {&MAIN, "main"}, {&ARTICLE, "article"}, {&FOREIGN_OBJECT, "foreignobject"},
+        {&STYLE_TAG, "style"}, {&HTML, "html"}, {&BODY, "body"}, {&MAIN, "main"}, {&ARTICLE, "article"}, {&DIALOG, "dialog"}, {&FOREIGN_OBJECT, "foreignobject"},
     };
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
         if (!(*tags[i].at = tag_id(document, tags[i].name, strlen(tags[i].name)))) return refuse(tags[i].name);
@@ -154,7 +154,7 @@ static int take_kind(void *document, PyObject *tag, PyObject *value) {
 }
 
 PyDoc_STRVAR(prepare_doc,
-"prepare(library, kinds, (block, anchor, image), skip, foreign)\n\n"
+"prepare(library, kinds, (block, anchor, image), skip, foreign, invisible)\n\n"
 "Takes lexbor's functions from selectolax's library (its path) and html.py's table: tag -> (flags, is a block, its class and\n"
 "id are read, 1: its attributes are wanted, 2: also where addresses alone are), and the tuple types to make. Raises ImportError where the library is not laid out as this module was written for.");
 
@@ -163,7 +163,7 @@ static PyObject *prepare(PyObject *self, PyObject *args) {
     PyObject *kinds, *tag, *value;
     PyTypeObject *types[3];
     Py_ssize_t at = 0;
-    if (!PyArg_ParseTuple(args, "sO!(O!O!O!)II", &path, &PyDict_Type, &kinds, &PyType_Type, &types[0], &PyType_Type, &types[1], &PyType_Type, &types[2], &SKIP, &FOREIGN)) return NULL;
+    if (!PyArg_ParseTuple(args, "sO!(O!O!O!)III", &path, &PyDict_Type, &kinds, &PyType_Type, &types[0], &PyType_Type, &types[1], &PyType_Type, &types[2], &SKIP, &FOREIGN, &INVISIBLE)) return NULL;
     for (int i = 0; i < 3; i++)
         if (!PyType_IsSubtype(types[i], &PyTuple_Type)) return PyErr_Format(PyExc_TypeError, "block, anchor and image are tuple types");
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);

@@ -31,7 +31,7 @@ typedef struct {
     PyObject *numbers[N_NUMBERS]; /* indices and flags made before: most come again */
     Py_ssize_t numbered[N_NUMBERS];
     struct { Py_ssize_t parent; PyObject *name, *names, *tuple; } shared[N_SHARED]; /* elements that differ in nothing, as items of a list, are one tuple; borrowed from `elements` */
-    uintptr_t others[64]; /* ids of attributes that are not `hidden` */
+    uintptr_t others[64]; /* ids of attributes that are neither `hidden` nor `popover` */
 } walk_t;
 
 static int appended(PyObject *list, PyObject *item) {
@@ -207,33 +207,114 @@ static PyObject *names_of(walk_t *w, node_t *node) {
     return known_text(&w->known, b->data, b->size);
 }
 
-/* Whether an attribute is `hidden`, which each document names anew: names looked at before need no second look. */
-static int is_hidden_attribute(walk_t *w, attr_t *at) {
+/* HIDDEN, POPOVER, STYLE or -1: what an attribute is. Each document names the first two anew: names looked at before need no second look. */
+static int hiding_attribute(walk_t *w, attr_t *at) {
     uintptr_t id = at->node.local_name, *known = &w->others[(id >> 4) % 64];
-    if (IDS[HIDDEN] || id < MAX_NAME) return id == IDS[HIDDEN];
-    if (*known == id) return 0;
-    if (is_attribute(at, HIDDEN)) return 1;
-    *known = id;
-    return 0;
+    if (is_attribute(at, STYLE)) return STYLE;
+    if (*known == id) return -1;
+    if (is_attribute(at, HIDDEN)) return HIDDEN;
+    if (is_attribute(at, POPOVER)) return POPOVER;
+    if (id >= MAX_NAME) *known = id;
+    return -1;
 }
 
-static int is_hidden(walk_t *w, node_t *node) {
-    uintptr_t tag = node->local_name;
-    int found = 0;
-    if (tag == HTML || tag == BODY || tag == MAIN || tag == ARTICLE) return 0;
-    for (attr_t *at = first_attribute(node); at; at = at->next) {
-        const int hides = is_hidden_attribute(w, at);
-        if (!hides && !is_attribute(at, STYLE)) continue; /* most: their values are not touched */
-        const unsigned char *value = at->value ? at->value->data : NULL;
-        size_t length = value ? at->value->length : 0;
-        if (hides) {
-            if (length == 11 && memcmp(value, "until-found", 11) == 0) return 0;
-            found = 1;
-        } else if (value && length >= 12) {
-            found = found || memmem(value, length, "display:none", 12) || memmem(value, length, "display: none", 13);
+static unsigned char lower(unsigned char c) { return c >= 'A' && c <= 'Z' ? c | 0x20 : c; }
+
+/* Past white space and comments. */
+static size_t css_space(const unsigned char *css, size_t end, size_t at) {
+    for (; at < end; at++) {
+        if (css[at] == '/' && at + 1 < end && css[at + 1] == '*') {
+            const unsigned char *close = memmem(css + at + 2, end - at - 2, "*/", 2);
+            if (!close) return end;
+            at = (size_t)(close - css) + 1;
+        } else if (css[at] != ' ' && (css[at] < '\t' || css[at] > '\r' || css[at] == '\v')) {
+            break;
         }
     }
-    return found;
+    return at;
+}
+
+/* The end of a name. */
+static size_t css_name(const unsigned char *css, size_t end, size_t at) {
+    for (; at < end; at++) {
+        unsigned char c = lower(css[at]);
+        if (!(c >= 0x80 || c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))) break;
+    }
+    return at;
+}
+
+static int is_word(const unsigned char *css, size_t start, size_t end, const char *word) {
+    for (; start < end && *word; start++, word++)
+        if (lower(css[start]) != (unsigned char)*word) return 0;
+    return start == end && !*word;
+}
+
+enum { SAID_NOTHING, SAID_HIDDEN, SAID_VISIBLE };
+typedef struct { int display, visibility; } said_t;
+
+/* Twin of style_says. */
+static said_t style_says(const str_t *style) {
+    int said[2] = {SAID_NOTHING, SAID_NOTHING}, important[2] = {0, 0};
+    const unsigned char *css = style ? style->data : NULL;
+    size_t end = css && (holds(style, "display") || holds(style, "visibility")) ? style->length : 0, at = 0;
+    for (;; at++) {
+        at = css_space(css, end, at);
+        if (at >= end) return (said_t){said[0], said[1]};
+        size_t start = at;
+        at = css_name(css, end, at);
+        const int which = is_word(css, start, at, "display") ? 0 : is_word(css, start, at, "visibility") ? 1 : -1;
+        at = css_space(css, end, at);
+        if (which >= 0 && at < end && css[at] == ':') {
+            start = css_space(css, end, at + 1);
+            size_t stop = css_name(css, end, start);
+            int strong = 0, whole = 1;
+            at = css_space(css, end, stop);
+            if (at < end && css[at] == '!') {
+                size_t word = css_space(css, end, at + 1);
+                at = css_name(css, end, word);
+                whole = strong = is_word(css, word, at, "important");
+                at = css_space(css, end, at);
+            }
+            whole = whole && (at >= end || css[at] == ';');
+            if (strong >= important[which]) {
+                important[which] = strong;
+                said[which] = SAID_NOTHING;
+                if (whole && (which ? is_word(css, start, stop, "hidden") || is_word(css, start, stop, "collapse") : is_word(css, start, stop, "none"))) said[which] = SAID_HIDDEN;
+                if (whole && which && is_word(css, start, stop, "visible")) said[which] = SAID_VISIBLE;
+            }
+        }
+        for (int depth = 0; at < end && !(css[at] == ';' && !depth); at++) {
+            unsigned char c = css[at];
+            if (c == '"' || c == '\'') {
+                for (at++; at < end && css[at] != c; at++) at += css[at] == '\\';
+            } else if (c == '/' && at + 1 < end && css[at + 1] == '*') {
+                at = css_space(css, end, at) - 1;
+            } else if (c == '\\') {
+                at++;
+            } else if (c == '(' || c == '[' || c == '{') {
+                depth++;
+            } else if ((c == ')' || c == ']' || c == '}') && depth) {
+                depth--;
+            }
+        }
+    }
+}
+
+/* Twin of _seen: the flags with SKIP and INVISIBLE as an element's own attributes say. */
+static uint32_t seen(walk_t *w, node_t *node, uint32_t flags) {
+    uintptr_t tag = node->local_name;
+    said_t said = {SAID_NOTHING, SAID_NOTHING};
+    int hidden = tag == DIALOG && !attribute(node, OPEN);
+    if (tag == HTML || tag == BODY || tag == MAIN || tag == ARTICLE) return flags;
+    for (attr_t *at = first_attribute(node); at; at = at->next) {
+        const int what = hiding_attribute(w, at);
+        if (what < 0) continue; /* most: their values are not touched */
+        if (what == HIDDEN && at->value && at->value->length == 11 && memcmp(at->value->data, "until-found", 11) == 0) return flags;
+        if (what == STYLE) said = style_says(at->value);
+        hidden = hidden || what == HIDDEN || (what == POPOVER && tag != DIALOG);
+    }
+    if (said.visibility) flags = said.visibility == SAID_HIDDEN ? flags | INVISIBLE : flags & ~INVISIBLE;
+    return hidden || said.display ? flags | SKIP : flags;
 }
 
 static int text_node(walk_t *w, node_t *node, const state_t *state) {
@@ -251,7 +332,7 @@ static int text_node(walk_t *w, node_t *node, const state_t *state) {
         }
         return 0;
     }
-    if (state->flags & SKIP) return 0;
+    if (state->flags & (SKIP | INVISIBLE)) return 0;
     if (state->element != w->place.element) {
         if (close_block(w)) return -1;
         w->place = *state, w->linked = 0;
@@ -276,10 +357,10 @@ static int is_named(node_t *node, const char *const *names, size_t n) {
 
 /* The state of an element inside svg or math. */
 static int foreign(walk_t *w, node_t *node, state_t *state) {
-    static const char *const metadata[] = {"metadata"}, *const words[] = {"mi", "mo", "mn", "ms", "mtext"};
+    static const char *const unseen[] = {"metadata", "annotation", "annotation-xml"}, *const words[] = {"mi", "mo", "mn", "ms", "mtext"};
     uintptr_t tag = node->local_name;
     if (tag == FOREIGN_OBJECT || is_named(node, words, 5)) state->flags &= ~FOREIGN;
-    else if (tag == TITLE || tag == DESC || tag == STYLE_TAG || tag == SCRIPT || is_named(node, metadata, 1)) state->flags |= SKIP;
+    else if (tag == TITLE || tag == DESC || tag == STYLE_TAG || tag == SCRIPT || is_named(node, unseen, 3)) state->flags |= SKIP;
     else if (tag == A) return note_anchor(w, node, state);
     return 0;
 }
@@ -316,7 +397,7 @@ static int element_node(walk_t *w, node_t *node, state_t *state) {
         }
         if (kind->wanted + w->with_text > 1 && note(w, node, state)) return -1;
     }
-    if (w->with_text && is_hidden(w, node)) state->flags |= SKIP;
+    if (w->with_text) state->flags = seen(w, node, state->flags);
     return 0;
 }
 

@@ -9,6 +9,7 @@ Parsing follows the HTML Standard with scripting off, so `noscript` is markup; `
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ MAX_ANCHORS = 50_000  # of one page that are looked at
 MAX_ANCHOR_CHARS = 500
 
 # flags of an element, inherited by what is inside it
-SKIP, FOREIGN, NOSCRIPT, HEAD, NAV, HEADER, FOOTER, ASIDE, FORM, ARTICLE, MAIN, HEADING, QUOTE, TABLE, FIGURE = (1 << n for n in range(15))
+SKIP, FOREIGN, NOSCRIPT, HEAD, NAV, HEADER, FOOTER, ASIDE, FORM, ARTICLE, MAIN, HEADING, QUOTE, TABLE, FIGURE, INVISIBLE = (1 << n for n in range(16))
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _BLOCKS = frozenset(
@@ -29,7 +30,7 @@ _BLOCKS = frozenset(
     "h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre search section select summary "
     "table tbody td textarea tfoot th thead tr ul xmp".split()
 )
-_UNSEEN = frozenset("script style iframe noframes noembed template title audio video object canvas datalist head".split())
+_UNSEEN = frozenset("script style iframe noframes noembed template title audio video object canvas datalist head rp".split())
 _FLAGS = {
     "nav": NAV, "menu": NAV, "header": HEADER, "footer": FOOTER, "aside": ASIDE, "form": FORM, "article": ARTICLE, "main": MAIN, "blockquote": QUOTE,
     "h1": HEADING, "h2": HEADING, "h3": HEADING, "h4": HEADING, "h5": HEADING, "h6": HEADING, "table": TABLE, "figure": FIGURE, "svg": FOREIGN,
@@ -46,6 +47,9 @@ _KINDS = {
 _ADDRESSES = frozenset("base link frame iframe meta".split())  # beside a and area
 LINK_RELS = ("canonical", "alternate", "amphtml", "next", "prev")  # of link elements that name a page or feed; of others nothing is kept
 _MEDIA = {"source": "src", "video": "src", "audio": "src", "track": "src", "embed": "src", "object": "data"}
+
+
+Said = tuple[str | None, str | None]  # display and visibility of an inline style
 
 
 class Block(NamedTuple):
@@ -129,7 +133,7 @@ def _read(raw: bytes, text: bool) -> Document:
     if tree.root is None:
         return doc
     if _tree is None:
-        found = _Walk(_hidden(tree, raw) if text else frozenset(), b"ld+json" in raw.lower(), text).run(tree.root)
+        found = _Walk(_hiding(tree, raw) if text else {}, b"ld+json" in raw.lower(), text).run(tree.root)
     else:
         found = _tree.walk(tree.root.mem_id, text, MAX_ANCHORS, MAX_ANCHOR_CHARS)
     doc.blocks, doc.elements, doc.anchors, doc.metas, wanted, doc.anchors_dropped = found
@@ -181,12 +185,82 @@ def _is_image(tag: str, raw: dict[str, str]) -> bool:
     return tag == "img" or (tag == "source" and "srcset" in raw) or (tag == "input" and raw.get("type", "").lower() == "image")
 
 
-def _hidden(tree: LexborHTMLParser, raw: bytes) -> frozenset[int]:
-    """Elements that are not rendered by their own attributes; a page that hides its whole body waits for a script."""
-    if b"hidden" not in raw and b"display" not in raw:
-        return frozenset()
-    found = tree.css('[hidden],[style*="display:none"],[style*="display: none"]')
-    return frozenset(n.mem_id for n in found if n.tag not in ("html", "body", "main", "article") and n.attributes.get("hidden") != "until-found")
+def _hiding(tree: LexborHTMLParser, raw: bytes) -> dict[int, Said]:
+    """What elements say of being seen by their own attributes; a page that hides its whole body waits for a script."""
+    if not any(word in raw.lower() for word in (b"hidden", b"display", b"visibility", b"popover", b"<dialog")):
+        return {}
+    return {n.mem_id: said for n in tree.css("[hidden],[popover],[style],dialog") if (said := _says(n.tag or "", n.attributes)) != (None, None)}
+
+
+def _says(tag: str, attributes: dict[str, str | None]) -> Said:
+    if tag in ("html", "body", "main", "article") or attributes.get("hidden") == "until-found":
+        return None, None
+    closed = "open" not in attributes if tag == "dialog" else "popover" in attributes
+    display, visibility = style_says(attributes.get("style") or "")
+    return "none" if closed or "hidden" in attributes else display, visibility
+
+
+def _seen(flags: int, said: Said) -> int:
+    """The flags with SKIP and INVISIBLE as an element says; the latter ends where something inside is visible again."""
+    display, visibility = said
+    if visibility:
+        flags = flags & ~INVISIBLE if visibility == "visible" else flags | INVISIBLE
+    return flags | SKIP if display else flags
+
+
+def style_says(style: str) -> Said:
+    """Of a style attribute's value, display if it is none, and visibility if it is visible, hidden or collapse; else None.
+
+    The last declaration of a name counts, `!important` ones before others (CSS Cascade 6.1).
+    """
+    css = style.lower()
+    end, at = len(css), 0
+    said: dict[str, str | None] = {"display": None, "visibility": None}
+    if not any(name in css for name in said):
+        return None, None
+    important: set[str] = set()
+    while True:
+        at = _css_space(css, at)
+        if at >= end:
+            return said["display"], said["visibility"]
+        name, at = _css_name(css, at)
+        if name in said and css[at : at + 1] == ":":
+            value, at = _css_name(css, _css_space(css, at + 1))
+            strong, whole = False, True
+            if css[at : at + 1] == "!":
+                word, at = _css_name(css, _css_space(css, at + 1))
+                whole = strong = word == "important"
+            if strong or name not in important:
+                said[name] = value if whole and css[at : at + 1] in ("", ";") and value in _CSS_VALUES[name] else None
+                if strong:
+                    important.add(name)
+        depth = 0
+        while at < end and (depth or css[at] != ";"):
+            char = css[at]
+            if char in "\"'":
+                at = _CSS_STRING.match(css, at).end()  # type: ignore[union-attr]
+            elif css.startswith("/*", at):
+                at = _css_space(css, at)
+            else:
+                depth = max(0, depth + (char in "([{") - (char in ")]}"))
+                at += 2 if char == "\\" else 1
+        at += 1
+
+
+_CSS_VALUES = {"display": ("none",), "visibility": ("visible", "hidden", "collapse")}
+_CSS_SPACE = re.compile(r"(?:[\t\n\x0c\r ]|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))*+")
+_CSS_NAME = re.compile(r"[a-z0-9_\x80-\U0010ffff-]*+")
+_CSS_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+.?|'(?:[^'\\]|\\.)*+.?", re.S)
+
+
+def _css_space(css: str, at: int) -> int:
+    return _CSS_SPACE.match(css, at).end()  # type: ignore[union-attr]
+
+
+def _css_name(css: str, at: int) -> tuple[str, int]:
+    """A name, and where the next token begins."""
+    end = _CSS_NAME.match(css, at).end()  # type: ignore[union-attr]
+    return css[at:end], _css_space(css, end)
 
 
 _Wanted = tuple[str, dict[str, str], int, str] | Image  # tag, attributes, flags, text of a title or script
@@ -195,8 +269,8 @@ _Wanted = tuple[str, dict[str, str], int, str] | Image  # tag, attributes, flags
 class _Walk:
     """One pass in document order. Each element's state (block element, flags, anchor) is what its children inherit."""
 
-    def __init__(self, hidden: frozenset[int], scripts: bool, text: bool) -> None:
-        self.hidden = hidden
+    def __init__(self, hiding: dict[int, Said], scripts: bool, text: bool) -> None:
+        self.hiding = hiding
         self.text = text
         self.tags = (_WANTED if scripts else _WANTED - {"script"}) if text else _ADDRESSES | {"a", "area"}
         self.blocks: list[Block] = []
@@ -212,7 +286,7 @@ class _Walk:
         states: dict[int, tuple[int, int, int]] = {}  # by element: what its children inherit
         pieces: list[str] = []  # the open block: its text; `place` where it stands, `linked` characters of links in it
         linked = 0
-        elements, hidden, wanted, anchors = self.elements, self.hidden, self.tags, self.anchors
+        elements, hiding, wanted, anchors = self.elements, self.hiding, self.tags, self.anchors
         for node in root.traverse(include_text=self.text):
             tag = node.tag
             if tag == "-text":
@@ -224,7 +298,7 @@ class _Walk:
                             anchors[-1][3].append(" ")
                     continue
                 state = states.get(node.parent.mem_id, outside)
-                if not state[1] & SKIP:
+                if not state[1] & (SKIP | INVISIBLE):
                     if state[0] != place[0]:
                         if pieces:
                             self.close(pieces, place, linked)
@@ -260,8 +334,8 @@ class _Walk:
                     anchor = self.want(node, tag, flags, anchor)
                 state = index, flags, anchor
             key = node.mem_id
-            if key in hidden:
-                state = state[0], state[1] | SKIP, state[2]
+            if key in hiding:
+                state = state[0], _seen(state[1], hiding[key]), state[2]
             states[key] = state
         if pieces:
             self.close(pieces, place, linked)
@@ -272,7 +346,7 @@ class _Walk:
         """The state of an element inside svg or math."""
         if tag in ("foreignObject", "foreignobject", "mi", "mo", "mn", "ms", "mtext"):  # HTML and MathML text integration points (HTML Standard 13.2.6)
             flags &= ~FOREIGN
-        elif tag in ("title", "desc", "metadata", "style", "script"):
+        elif tag in ("title", "desc", "metadata", "style", "script", "annotation", "annotation-xml"):
             flags |= SKIP
         elif tag == "a":
             anchor = self.want(node, tag, flags, anchor)
@@ -318,6 +392,7 @@ try:
         (Block, Anchor, Image),
         SKIP,
         FOREIGN,
+        INVISIBLE,
     )
 except (ImportError, TypeError):  # TypeError: built by an earlier version, which took other arguments
     _tree = None
