@@ -18,7 +18,9 @@ def test_addresses_robots_and_pages():
     robots = b"User-agent: mybot\nDisallow: /a\nAllow: /a/b\n"
     assert [api.allow(robots, "mybot", f"http://x.example{p}") for p in ("/", "/a", "/a/b")] == [True, False, True]
     assert api.allow(robots, "otherbot", "http://x.example/a")
-    assert not api.allow(b"User-agent: *\nDisallow: /*utm_source\n", "mybot", "http://x.example/?utm_source=1")
+    for rule, url in (("/*utm_source", "/?utm_source=1"), ("/x?b=1&a=2", "/y/../x?b=1&a=2#f"), ("/x?$", "/x?"), ("/*&&", "/?a&&b")):  # as it is asked for: nothing removed or sorted
+        assert not api.allow(f"User-agent: *\nDisallow: {rule}\n".encode(), "mybot", f"http://u:p@x.example{url}"), url
+    assert api.allow(b"User-agent: *\nDisallow: /x?\n", "mybot", "http://x.example/x")
     html = b"<base href='/d/'><nav><a href='/menu'>menu</a></nav><main><p>" + b"These are the words that count on this page. " * 5 + b"</p><a href='x'>x</a><a href=x>x</a><a href='javascript:1'>no</a></main>"
     assert api.links(html, "http://x.example/") == ["http://x.example/menu", "http://x.example/d/x"]
     assert "words that count" in api.main_text(html, "http://x.example/")

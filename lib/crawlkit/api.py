@@ -24,13 +24,10 @@ from crawlkit.rules.fingerprint import fingerprint, hamming, shingles
 from crawlkit.rules.html import read_addresses, read_html
 from crawlkit.rules.links import anchor_urls
 from crawlkit.rules.maintext import main_text as _main_text
-from crawlkit.rules.urls import UrlPolicy
+from crawlkit.rules.urls import UrlPolicy, as_sent
 from crawlkit.rules.urls import canonicalize as _canonicalize
 
 __all__ = ["One", "Refused", "add_urls", "allow", "canonicalize", "fetch_one", "is_seen", "links", "main_text", "near_duplicates", "parse_one", "stats"]
-
-
-_AS_SENT = UrlPolicy(remove_session=False)  # no parameter taken off: robots.txt may speak of it
 
 
 def canonicalize(url: str | bytes, base: str | None = None) -> str:
@@ -40,7 +37,7 @@ def canonicalize(url: str | bytes, base: str | None = None) -> str:
 
 def allow(robots: bytes, agent: str, url: str) -> bool:
     """Whether a robots.txt lets the product token `agent` fetch `url` (RFC 9309 2.2). Raises Refused (no such URL)."""
-    return _robots.parse(robots).match(agent, _canonicalize(url, policy=_AS_SENT)).allowed
+    return _robots.parse(robots).match(agent, as_sent(url)).allowed
 
 
 def links(html: bytes, url: str) -> list[str]:

@@ -198,13 +198,14 @@ def robots(file: Annotated[Path, typer.Argument(help="A robots.txt file.")], url
            agent: Annotated[Optional[str], typer.Option(help="Product token (default: agent.name).")] = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
     """Whether a robots.txt allows a URL, and which line decides. Exit 1 if not."""
     from crawlkit.rules.robots import is_product_token, parse
+    from crawlkit.rules.urls import as_sent
 
     def run() -> None:
         cfg = load_config(config, tuple(set_ or ()))
         if agent and (" " in agent or not is_product_token(agent.partition("/")[0])):
             raise ConfigError(f"--agent {agent!r:.80}: give the product token alone (letters, _ and -), for example mybot")
         found = parse(file.read_bytes(), cfg.robots.max_bytes)
-        m = found.match(agent or cfg.agent.name, url)
+        m = found.match(agent or cfg.agent.name, as_sent(url) if "://" in url else url)
         row = {"url": url, "allowed": m.allowed, "line_no": m.line_no, "line": m.line, "group": m.group, "crawl_delay_s": found.crawl_delay_s(agent or cfg.agent.name), "sitemaps": list(found.sitemaps)}
         emit(row, as_json, lambda v: f"{'allowed' if v['allowed'] else 'disallowed'}" + (f" by line {v['line_no']}: {v['line']}" if v["line_no"] else " (no rule matches)"))
         if not m.allowed:

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.rules.robots import MAX_BYTES, parse
-from crawlkit.rules.urls import UrlPolicy, canonicalize
+from crawlkit.rules.urls import as_sent
 from tests.conformance.predicates import Every
-
-AS_SENT = UrlPolicy(remove_session=False)
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
@@ -20,7 +18,7 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     robots_url = given.get("robots_url") or "http://site.example/robots.txt"
 
     def allowed(url: str) -> bool:
-        return robots.match(agent, canonicalize(url, robots_url, AS_SENT)).allowed
+        return robots.match(agent, as_sent(url, robots_url)).allowed
 
     return {
         "allowed": allowed(given["url"]) if "url" in given else None,

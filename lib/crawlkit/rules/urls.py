@@ -26,7 +26,7 @@ try:
 except ImportError:
     _scan = None
 
-__all__ = ["DEFAULT_POLICY", "SESSION_PARAMS", "TRACKING_PARAMS", "Parts", "Resolver", "UrlPolicy", "canonical_many", "canonicalize", "host_of", "origin_of", "split", "text_of", "url_key"]
+__all__ = ["DEFAULT_POLICY", "SESSION_PARAMS", "TRACKING_PARAMS", "Parts", "Resolver", "UrlPolicy", "as_sent", "canonical_many", "canonicalize", "host_of", "origin_of", "split", "text_of", "url_key"]
 
 MAX_URL_CHARS = 65_536  # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -96,6 +96,18 @@ def canonicalize(url: str | bytes, base: str | None = None, policy: UrlPolicy = 
     if len(out) > MAX_URL_CHARS:
         raise Refused(Reason.URL_TOO_LONG, f"{len(out)} characters: {_shown(out)}")
     return out
+
+
+def as_sent(url: str | bytes, base: str | None = None) -> str:
+    """A URL, or a reference against `base`, as a browser asks for it (WHATWG URL 4.5, without credentials and fragment).
+
+    Nothing is removed and parameters keep their order, as robots.txt may speak of them. Raises as `canonicalize`.
+    """
+    text = text_of(url) if isinstance(url, bytes) else url
+    canonicalize(text, base)
+    parsed = _standard_parse(text, base)
+    parsed.username = parsed.password = parsed.hash = ""
+    return parsed.href
 
 
 def canonical_many(hrefs: Iterable[str | bytes], base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY) -> list[str | Refused]:
