@@ -85,6 +85,13 @@ def test_bodies_cut_inside_a_character_stay_utf8():
     assert detect_encoding("né à la carte €".encode()[:-1]).name == "utf-8"
 
 
+def test_a_few_wrong_bytes_are_no_other_encoding():
+    text = "<p>It’s a naïve café — “quoted”, for 5 €. " * 3
+    assert decode(text.encode() + b"caf\xe9 " + text.encode()) == (text + "caf\ufffd " + text, ("utf-8", "detected"))
+    assert detect_encoding("é".encode() + b" caf\xe9 x").name != "utf-8"
+    assert detect_encoding("这是联通的中文网页".encode("gbk")).name != "utf-8"
+
+
 def test_utf16_without_a_mark():
     assert decode("<p>Zoë жук</p>".encode("utf-16-le"))[0] == "<p>Zoë жук</p>"
 
@@ -94,6 +101,7 @@ def test_bytes_of_other_encodings_are_detected():
     japanese = "これは日本語の文章です。文字コードを推定します。" * 5
     assert decode(russian.encode("cp1251"))[0] == russian
     assert decode(japanese.encode("cp932"))[0] == japanese
+    assert decode(japanese.encode("iso-2022-jp")) == (japanese, ("iso-2022-jp", "detected"))
 
 
 def test_header_parameter():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import NamedTuple
 
@@ -200,20 +201,24 @@ def _detect(body: bytes) -> Encoding:
     zeros = head[:1024].count(0)
     if zeros * 4 > len(head[:1024]):
         return Encoding("utf-16le" if head[1:1024:2].count(0) * 2 > zeros else "utf-16be", "detected")
-    if _is_utf8(body):
-        return Encoding("utf-8", "detected")
-    try:
-        body.decode("utf-8")
-    except UnicodeDecodeError as e:
-        if len(body) - e.start < 4 and "end of data" in e.reason and not body[: e.start].isascii():
-            return Encoding("utf-8", "detected")  # a body cut inside its last character
     # the bytes from the first one beyond ASCII on tell most
-    first = next((i for i in range(0, len(body), 4096) if not body[i : i + 4096].isascii()), 0)
-    found = cchardet.detect(body[first : first + DETECT_BYTES])
+    first = next((i for i in range(0, len(body), 4096) if not body[i : i + 4096].isascii()), None)
+    told = body[first or 0 : (first or 0) + DETECT_BYTES]
+    if first is not None and (_is_utf8(body) or _mostly_utf8(told)):
+        return Encoding("utf-8", "detected")
+    found = cchardet.detect(told)
     name = encoding_of(_ALIASES.get((found.get("encoding") or "").lower(), found.get("encoding") or ""))
     if not name or (found.get("confidence") or 0) < 0.3:
         return Encoding("windows-1252", "default")
     return Encoding(name, "detected")
 
 
+def _mostly_utf8(part: bytes) -> bool:
+    """Whether wrong bytes are few among characters of UTF-8: what is in another encoding hardly makes any. A character may be cut at the end."""
+    text, read = codecs.utf_8_decode(part, "replace", False)
+    wrong = text.count("\ufffd")
+    return len(_BEYOND_ASCII.findall(text)) - wrong >= max(1, 10 * wrong)
+
+
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _ALIASES = {"uhc": "euc-kr", "cp949": "euc-kr", "utf-8-sig": "utf-8", "mac-cyrillic": "x-mac-cyrillic"}
