@@ -95,6 +95,11 @@ def test_language_tags(value, tag):
     assert language_tag(value) == tag
 
 
+def test_properties_are_lists():
+    meta = parse_page(b"<meta property='og:title twitter:title' content=t><meta itemprop='name\nauthor' content=a>", URL, "text/html").metadata
+    assert (meta.og, meta.other, meta.author) == ({"og:title": "t"}, {"twitter:title": "t"}, "a")
+
+
 @pytest.mark.parametrize("pragmas,field,declared", [(["de"], "fr", "de"), (["de,en"], "fr", "fr"), (["", "de x", "fr"], None, "fr"), (["de x"], None, "de"), ([], "it, de", None), (["de,en"], None, None)])
 def test_languages_of_pragma_and_field(pragmas, field, declared):
     """HTML Standard 4.2.5.3, 3.2.6.2: the last pragma that names one language; a field that names several tells none."""

@@ -3,7 +3,7 @@
 The pass is made in C (`_tree.c`); where that module is not built (a package shipped as a zip), `_Walk` makes it in Python.
 
 `read_html` gives the text blocks with their place in the tree, anchors, link and meta elements, frames, images and media.
-Parsing follows the HTML Standard with scripting off, so `noscript` is markup; `template` content is not part of the page.
+Parsing follows the HTML Standard with scripting off, so `noscript` is markup; `template` content is not part of the page, unless it is a declarative shadow root.
 """
 
 from __future__ import annotations
@@ -113,8 +113,26 @@ class Document:
 
 def parse_tree(markup: str | bytes) -> tuple[LexborHTMLParser, list[str]]:
     """Tree of a page (bytes: in UTF-8), and what had to be cut for it to be built in linear time. Never raises."""
-    safe, cut = guarded(_raw(markup))
+    safe, cut = guarded(_shadow_roots(_raw(markup)))
     return LexborHTMLParser(safe, options=_OPTIONS), cut
+
+
+_TEMPLATE = re.compile(rb"<(/?)template(?=[\t\n\x0c\r />])(?:(?=[^<>]{0,500}?[\t\n\x0c\r /\"']shadowrootmode[\t\n\x0c\r ]*=[\t\n\x0c\r ]*[\"']?(?:open|closed)(?![a-z]))())?", re.IGNORECASE)
+
+
+def _shadow_roots(raw: bytes) -> bytes:
+    """The page with its declarative shadow roots (HTML Standard 13.2.6.4.4) as elements: a browser shows them, and lexbor takes them for templates."""
+    if b"shadowrootmode" not in raw:
+        return raw
+    shown: list[bool] = []  # of the open templates
+
+    def renamed(match: re.Match[bytes]) -> bytes:
+        if match[1]:
+            return b"</shadow-root" if shown and shown.pop() else match[0]
+        shown.append(match[2] is not None and all(shown[-1:]))
+        return b"<shadow-root" if shown[-1] else match[0]
+
+    return _TEMPLATE.sub(renamed, raw)
 
 
 def read_html(markup: str | bytes) -> Document:
