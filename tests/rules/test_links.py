@@ -128,6 +128,7 @@ def test_refresh(content, expected):
 def test_refreshes_of_a_page():
     assert links("<meta http-equiv=refresh content='0;url=javascript:x'><meta http-equiv=Refresh content='2;url=/y'>").refresh == ("http://site.example/y", 2)
     assert links("<meta http-equiv=refresh content='9;url=/a/b'>").refresh is None
+    assert links("<meta http-equiv=' refresh' content='0;url=/y'>").refresh is None  # a keyword is compared whole (HTML Standard 2.3.3)
     assert links("", [("Refresh", "0; url=/h")]).refresh == ("http://site.example/h", 0)
     found = links("<noscript><meta http-equiv=refresh content='0;url=/n'></noscript>")
     assert found.refresh is None and [link.url for link in found.links] == ["http://site.example/n"]

@@ -194,7 +194,7 @@ def _canonical(out: PageLinks, found: list[tuple[bool, str]], url: str) -> None:
 def _refreshes(out: PageLinks, doc: Document, headers: Iterable[tuple[str, str]], resolver: _Resolver, url: str) -> None:
     """The first refresh that leads elsewhere counts; one inside noscript is a link only, since scripts would prevent it."""
     found = [(value, True) for name, value in headers if name.lower() == "refresh"]
-    found += [(m.get("content", ""), not flags & NOSCRIPT) for m, flags in doc.metas if m.get("http-equiv", "").strip().lower() == "refresh"]
+    found += [(m.get("content", ""), not flags & NOSCRIPT) for m, flags in doc.metas if m.get("http-equiv", "").lower() == "refresh"]
     for content, counts in found[:100]:
         parsed = parse_refresh(content[:MAX_CONTENT_CHARS])
         if not parsed or not parsed[1]:

@@ -40,7 +40,7 @@ def read_metadata(doc: Document, json_ld: Iterable[Any] = (), content_language: 
     pragma_language = ""
     for attributes, _ in doc.metas:
         content = " ".join(attributes.get("content", "")[:MAX_VALUE_CHARS].split())
-        if attributes.get("http-equiv", "").strip().lower() == "content-language" and content and "," not in content:
+        if attributes.get("http-equiv", "").lower() == "content-language" and content and "," not in content:
             pragma_language = content.partition(" ")[0]  # HTML Standard 4.2.5.3
         # property (RDFa) and itemprop (HTML Standard 5.2.3) are lists
         for name in (*attributes.get("property", "").lower().split()[:10], attributes.get("name", "").strip().lower(), *attributes.get("itemprop", "").lower().split()[:10]):
