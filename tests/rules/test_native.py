@@ -61,7 +61,7 @@ def test_the_walk_says_what_its_twin_says(markup):
     both(markup)
 
 
-@given(st.lists(st.sampled_from(["display", "DISPLAY", "none", "visibility", "hidden", "visible", ":", ";", "!important", "!", " ", "\n", "/*", "*/", "/", "(", ")", "[", "}", '"', "&#39;", "\\", "block", "-", "é"]), max_size=14).map("".join))
+@given(st.lists(st.sampled_from(["display", "DISPLAY", "none", "visibility", "hidden", "visible", "flex", ":", ";", "!important", "!", " ", "\n", "/*", "*/", "/", "(", ")", "[", "}", '"', "&#39;", "\\", "block", "-", "é"]), max_size=14).map("".join))
 def test_inline_styles_hide_for_both(style):
     both(f"<p style='display:none;{style}'>a<p style='{style}'>b<p style='visibility{style}hidden'>c<i style='visibility:visible;{style}'>d")
 

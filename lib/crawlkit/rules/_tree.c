@@ -12,7 +12,7 @@
 #include "_lexbor.h"
 
 typedef struct { PyObject *tag, *href, *rel, *block; size_t block_size; buffer_t text; int pieces; uint32_t flags; } anchor_t; /* block: the text of one that was the same */
-typedef struct { Py_ssize_t element, anchor; uint32_t flags; } state_t; /* what an element's children inherit */
+typedef struct { Py_ssize_t element, anchor; uint32_t flags; const node_t *apart; } state_t; /* what an element's children inherit; apart: the innermost that an inline style sets apart */
 
 enum { N_NUMBERS = 64, N_SHARED = 64 };
 
@@ -249,7 +249,8 @@ static int is_word(const unsigned char *css, size_t start, size_t end, const cha
     return start == end && !*word;
 }
 
-enum { SAID_NOTHING, SAID_HIDDEN, SAID_VISIBLE };
+enum { SAID_NOTHING, SAID_HIDDEN, SAID_VISIBLE, SAID_APART };
+static const char *const APART[] = {"block", "flex", "flow-root", "grid", "list-item", "table", "table-caption", "table-cell", "table-row"};
 typedef struct { int display, visibility; } said_t;
 
 /* Twin of style_says. */
@@ -281,6 +282,8 @@ static said_t style_says(const str_t *style) {
                 said[which] = SAID_NOTHING;
                 if (whole && (which ? is_word(css, start, stop, "hidden") || is_word(css, start, stop, "collapse") : is_word(css, start, stop, "none"))) said[which] = SAID_HIDDEN;
                 if (whole && which && is_word(css, start, stop, "visible")) said[which] = SAID_VISIBLE;
+                for (size_t i = 0; whole && !which && i < sizeof APART / sizeof *APART; i++)
+                    if (is_word(css, start, stop, APART[i])) said[which] = SAID_APART;
             }
         }
         for (int depth = 0; at < end && !(css[at] == ';' && !depth); at++) {
@@ -300,21 +303,22 @@ static said_t style_says(const str_t *style) {
     }
 }
 
-/* Twin of _seen: the flags with SKIP and INVISIBLE as an element's own attributes say. */
-static uint32_t seen(walk_t *w, node_t *node, uint32_t flags) {
+/* Twin of _says and _seen: SKIP, INVISIBLE and `apart` as an element's own attributes say. */
+static void seen(walk_t *w, node_t *node, state_t *state) {
     uintptr_t tag = node->local_name;
     said_t said = {SAID_NOTHING, SAID_NOTHING};
     int hidden = tag == DIALOG && !attribute(node, OPEN);
-    if (tag == HTML || tag == BODY || tag == MAIN || tag == ARTICLE) return flags;
+    if (tag == HTML || tag == BODY || tag == MAIN || tag == ARTICLE) return;
     for (attr_t *at = first_attribute(node); at; at = at->next) {
         const int what = hiding_attribute(w, at);
         if (what < 0) continue; /* most: their values are not touched */
-        if (what == HIDDEN && at->value && at->value->length == 11 && memcmp(at->value->data, "until-found", 11) == 0) return flags;
+        if (what == HIDDEN && at->value && at->value->length == 11 && memcmp(at->value->data, "until-found", 11) == 0) return;
         if (what == STYLE) said = style_says(at->value);
         hidden = hidden || what == HIDDEN || (what == POPOVER && tag != DIALOG);
     }
-    if (said.visibility) flags = said.visibility == SAID_HIDDEN ? flags | INVISIBLE : flags & ~INVISIBLE;
-    return hidden || said.display ? flags | SKIP : flags;
+    if (said.visibility) state->flags = said.visibility == SAID_HIDDEN ? state->flags | INVISIBLE : state->flags & ~INVISIBLE;
+    if (hidden || said.display == SAID_HIDDEN) state->flags |= SKIP;
+    else if (said.display == SAID_APART) state->apart = node;
 }
 
 static int text_node(walk_t *w, node_t *node, const state_t *state) {
@@ -336,6 +340,9 @@ static int text_node(walk_t *w, node_t *node, const state_t *state) {
     if (state->element != w->place.element) {
         if (close_block(w)) return -1;
         w->place = *state, w->linked = 0;
+    } else if (state->apart != w->place.apart) {
+        w->text.space = w->text.size > 0;
+        w->place.apart = state->apart;
     }
     Py_ssize_t read = add(&w->text, data->data, data->length, 0);
     if (read < 0) return -1;
@@ -397,7 +404,7 @@ static int element_node(walk_t *w, node_t *node, state_t *state) {
         }
         if (kind->wanted + w->with_text > 1 && note(w, node, state)) return -1;
     }
-    if (w->with_text) state->flags = seen(w, node, state->flags);
+    if (w->with_text) seen(w, node, state);
     return 0;
 }
 
@@ -452,7 +459,7 @@ PyDoc_STRVAR(walk_doc,
 
 static PyObject *walk(PyObject *self, PyObject *args) {
     unsigned long long root;
-    walk_t w = {.place = {0, -1, 0}};
+    walk_t w = {.place = {0, -1, 0, NULL}};
     PyObject *anchors = NULL, *out = NULL;
     if (!PyArg_ParseTuple(args, "Kpnn", &root, &w.with_text, &w.max_anchors, &w.max_anchor_chars)) return NULL;
     if (!ready || !root) return PyErr_Format(PyExc_ValueError, "prepare() was not called, or there is no root");

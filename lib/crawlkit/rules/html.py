@@ -204,7 +204,7 @@ def _is_image(tag: str, raw: dict[str, str]) -> bool:
 
 
 def _hiding(tree: LexborHTMLParser, raw: bytes) -> dict[int, Said]:
-    """What elements say of being seen by their own attributes; a page that hides its whole body waits for a script."""
+    """What elements say of how they are shown by their own attributes; a page that hides its whole body waits for a script."""
     if not any(word in raw.lower() for word in (b"hidden", b"display", b"visibility", b"popover", b"<dialog")):
         return {}
     return {n.mem_id: said for n in tree.css("[hidden],[popover],[style],dialog") if (said := _says(n.tag or "", n.attributes)) != (None, None)}
@@ -218,16 +218,15 @@ def _says(tag: str, attributes: dict[str, str | None]) -> Said:
     return "none" if closed or "hidden" in attributes else display, visibility
 
 
-def _seen(flags: int, said: Said) -> int:
+def _seen(flags: int, display: str | None, visibility: str | None) -> int:
     """The flags with SKIP and INVISIBLE as an element says; the latter ends where something inside is visible again."""
-    display, visibility = said
     if visibility:
         flags = flags & ~INVISIBLE if visibility == "visible" else flags | INVISIBLE
-    return flags | SKIP if display else flags
+    return flags | SKIP if display == "none" else flags
 
 
 def style_says(style: str) -> Said:
-    """Of a style attribute's value, display if it is none, and visibility if it is visible, hidden or collapse; else None.
+    """Of a style attribute's value, display if it is none or sets the element apart, and visibility if it is visible, hidden or collapse; else None.
 
     The last declaration of a name counts, `!important` ones before others (CSS Cascade 6.1).
     """
@@ -265,7 +264,7 @@ def style_says(style: str) -> Said:
         at += 1
 
 
-_CSS_VALUES = {"display": ("none",), "visibility": ("visible", "hidden", "collapse")}
+_CSS_VALUES = {"display": ("none", "block", "flex", "flow-root", "grid", "list-item", "table", "table-caption", "table-cell", "table-row"), "visibility": ("visible", "hidden", "collapse")}
 _CSS_SPACE = re.compile(r"(?:[\t\n\x0c\r ]|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))*+")
 _CSS_NAME = re.compile(r"[a-z0-9_\x80-\U0010ffff-]*+")
 _CSS_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+.?|'(?:[^'\\]|\\.)*+.?", re.S)
@@ -300,8 +299,8 @@ class _Walk:
 
     def run(self, root: LexborNode) -> tuple[list[Block], list[tuple[int, str, str]], list[Anchor], list[tuple[dict[str, str], int]], list[_Wanted], int]:
         """Blocks, elements, anchors, meta elements, other wanted elements, anchors dropped."""
-        place = outside = (0, 0, -1)
-        states: dict[int, tuple[int, int, int]] = {}  # by element: what its children inherit
+        place = outside = (0, 0, -1, 0)
+        states: dict[int, tuple[int, int, int, int]] = {}  # by element: what its children inherit; last: the innermost element that an inline style sets apart
         pieces: list[str] = []  # the open block: its text; `place` where it stands, `linked` characters of links in it
         linked = 0
         elements, hiding, wanted, anchors = self.elements, self.hiding, self.tags, self.anchors
@@ -321,6 +320,9 @@ class _Walk:
                         if pieces:
                             self.close(pieces, place, linked)
                         place, linked = state, 0
+                    elif state[3] != place[3]:
+                        pieces.append(" ")
+                        place = (*place[:3], state[3])
                     pieces.append(text)
                     if state[2] >= 0:
                         linked += len(text)
@@ -334,7 +336,7 @@ class _Walk:
                 state = self.foreign(node, tag, *state)
             elif kind is not None:
                 own, is_block, named = kind
-                index, flags, anchor = state
+                index, flags, anchor, apart = state
                 flags |= own
                 if is_block and self.text:
                     names = ""
@@ -344,23 +346,24 @@ class _Walk:
                     index = len(elements) - 1
                     if pieces:
                         self.close(pieces, place, linked)
-                    place, linked = (index, flags, anchor), 0
+                    place, linked = (index, flags, anchor, apart), 0
                 elif tag == "br":
                     pieces.append("\n")
                     continue
                 if tag in wanted:
                     anchor = self.want(node, tag, flags, anchor)
-                state = index, flags, anchor
+                state = index, flags, anchor, apart
             key = node.mem_id
             if key in hiding:
-                state = state[0], _seen(state[1], hiding[key]), state[2]
+                display, visibility = hiding[key]
+                state = state[0], _seen(state[1], display, visibility), state[2], key if display not in (None, "none") else state[3]
             states[key] = state
         if pieces:
             self.close(pieces, place, linked)
         named = [Anchor(tag, href, rel, " ".join("".join(text[:100]).split())[:MAX_ANCHOR_CHARS], flags) for tag, href, rel, text, flags in anchors]
         return self.blocks, elements, named, self.metas, self.wanted, self.dropped
 
-    def foreign(self, node: LexborNode, tag: str, index: int, flags: int, anchor: int) -> tuple[int, int, int]:
+    def foreign(self, node: LexborNode, tag: str, index: int, flags: int, anchor: int, apart: int) -> tuple[int, int, int, int]:
         """The state of an element inside svg or math."""
         if tag in ("foreignObject", "foreignobject", "mi", "mo", "mn", "ms", "mtext"):  # HTML and MathML text integration points (HTML Standard 13.2.6)
             flags &= ~FOREIGN
@@ -368,9 +371,9 @@ class _Walk:
             flags |= SKIP
         elif tag == "a":
             anchor = self.want(node, tag, flags, anchor)
-        return index, flags, anchor
+        return index, flags, anchor, apart
 
-    def close(self, pieces: list[str], place: tuple[int, int, int], linked: int) -> None:
+    def close(self, pieces: list[str], place: tuple[int, int, int, int], linked: int) -> None:
         """Makes the open block's pieces a block, if there is text in them."""
         text = " ".join("".join(pieces).split())
         pieces.clear()
