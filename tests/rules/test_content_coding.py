@@ -47,6 +47,20 @@ def test_members_and_padding():
     assert decode_content(zstd.compress(TEXT) + zstd.compress(b"more"), ["zstd"]).body == TEXT + b"more"
 
 
+@pytest.mark.parametrize("body", [b"", TEXT, os.urandom(300_000), bytes(3_000_000)], ids=["nothing", "text", "noise", "zeros"])
+@pytest.mark.parametrize("padding", [b"\n", b"\0" * 100_000])
+def test_bytes_after_a_brotli_stream_are_padding(body, padding):
+    assert decode_content(brotli.compress(body) + padding, ["br"])[:4] == (body, None, None, False)
+
+
+def test_damaged_brotli_keeps_what_came_before():
+    body = b"".join(b"%d %d " % (n, n * n) for n in range(20_000))
+    broken = bytearray(brotli.compress(body))
+    broken[len(broken) // 2] ^= 0xFF
+    found = decode_content(bytes(broken), ["br"])
+    assert found.error and len(os.path.commonprefix([found.body, body])) > len(body) // 3
+
+
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
 def test_cut_payloads_keep_what_was_decoded(name):
     noise = os.urandom(20_000)

@@ -129,7 +129,7 @@ def _before_damage(data: bytes, start: int, pos: int, size: int, wbits: int, lim
 
 
 def _brotli(data: bytes, limit: int) -> Iterator[bytes]:
-    stream, pos = brotli.Decompressor(), 0
+    stream, pos, given = brotli.Decompressor(), 0, 0
     try:
         while data and not stream.is_finished():
             chunk = b""
@@ -138,9 +138,29 @@ def _brotli(data: bytes, limit: int) -> Iterator[bytes]:
             piece = stream.process(chunk, output_buffer_limit=_CHUNK * 4)
             if not piece and not chunk and not stream.is_finished():
                 raise _Damaged("incomplete")
+            given += len(piece)
             yield piece
     except brotli.error as e:
-        raise _Damaged(str(e)[-60:]) from None
+        if not (yield from _brotli_before_damage(data, pos - _CHUNK, given)):
+            raise _Damaged(str(e)[-60:]) from None
+
+
+def _brotli_before_damage(data: bytes, pos: int, given: int) -> Iterator[bytes]:
+    """Output after the first `given` bytes, of which the failed call gave none: the chunk at `pos` byte by byte. Returns whether
+    the stream ended in it: what follows the end is padding, for which the decoder has no other name than damage."""
+    stream = brotli.Decompressor()
+    try:
+        for piece in (data[:pos], *(data[i : i + 1] for i in range(pos, min(pos + _CHUNK, len(data))))):
+            while not stream.is_finished():
+                out = stream.process(piece, output_buffer_limit=_CHUNK * 4)
+                yield out[given:]
+                given = max(given - len(out), 0)
+                if not piece and not out:
+                    break
+                piece = b""
+    except brotli.error:
+        return False
+    return stream.is_finished()
 
 
 def _zstd(data: bytes, limit: int) -> Iterator[bytes]:
