@@ -47,6 +47,39 @@ def test_secure_and_prefixes():
     assert sent("__Host-a=1; Secure; Path=/; Domain=site.example", secure=True, to_secure=True) is None
 
 
+def test_prefixes_in_any_case():  # 6265bis 5.4
+    assert sent("__secure-a=1", secure=True, to_secure=True) is None
+    assert sent("__HOST-a=1; Secure; Path=/; Domain=site.example", secure=True, to_secure=True) is None
+    assert sent("__host-a=1; Secure; Path=/", secure=True, to_secure=True) == "__host-a=1"
+
+
+@pytest.mark.parametrize(
+    ("line", "host", "path", "header"),
+    [
+        ("a=evil", "site.example", "/", "a=good"), ("a=; Max-Age=0", "site.example", "/", "a=good"), ("a=evil; Domain=site.example", "www.site.example", "/", "a=good"),
+        ("a=evil; Path=/in/x", "site.example", "/in/x", "a=good"), ("b=free", "site.example", "/in/", "a=good; b=free"), ("a=free; Path=/", "site.example", "/", "a=good; a=free"),
+    ],
+)  # fmt: skip
+def test_http_leaves_secure_cookies_alone(line, host, path, header):  # 6265bis 5.7
+    jar = receive((), "site.example", "/in/y", True, ["a=good; Secure" + ("; Path=/in" if "free" in line or "/in" in line else "; Path=/")], NOW)
+    assert cookie_header(receive(jar, host, path, False, [line], NOW), "site.example", "/in/x", True, NOW) == header
+
+
+def test_a_dead_secure_cookie_guards_nothing():
+    jar = receive((), "site.example", "/", True, ["a=good; Secure; Max-Age=10"], NOW)
+    assert cookie_header(receive(jar, "site.example", "/", False, ["a=new"], NOW + 11), "site.example", "/", False, NOW + 11) == "a=new"
+
+
+@pytest.mark.parametrize("domain", ["b\u00fccher.example", "b\u00fccher.example".encode().decode("latin-1"), "xn--bcher-kva.example"])
+def test_domain_in_letters(domain):  # 5.1.2
+    jar = receive((), "xn--bcher-kva.example", "/", False, [f"a=1; Domain={domain}"], NOW)
+    assert cookie_header(jar, "www.xn--bcher-kva.example", "/", False, NOW) == "a=1"
+
+
+def test_long_attributes_are_ignored():
+    assert sent(f"a=1; Path=/{'x' * 1024}; Path2=y", to_path="/z") == "a=1"
+
+
 def test_order_replacement_and_removal():
     assert sent("a=1", "b=2; Path=/x/y", "c=3; Path=/x", to_path="/x/y/z") == "b=2; c=3; a=1"
     assert sent("a=1", "b=2", "a=3") == "a=3; b=2"

@@ -2,7 +2,8 @@
 
 A jar is a tuple of cookies, oldest first. Off by default; the engine keeps one jar a registered domain for the hosts
 that the operator named. Ports do not isolate (8.5), public suffixes never get a cookie (5.3 step 5), and of RFC
-6265bis: a Secure cookie from http is refused, the name prefixes are honoured, no lifetime is longer than 400 days.
+6265bis: a Secure cookie from http is refused, and so is one from http that would replace or shadow a Secure one; the name
+prefixes are honoured in any case; attributes over 1,024 characters are ignored; no lifetime is longer than 400 days.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
+from crawlkit.outcomes import Refused
 from crawlkit.rules.domains import registered_domain
+from crawlkit.rules.urls import canonicalize, host_of
 
 MAX_COOKIES = 50
 MAX_COOKIE_CHARS = 4096
+MAX_ATTRIBUTE_CHARS = 1024
 MAX_LIFETIME_S = 400 * 86_400.0
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _DELIMITER = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
@@ -40,7 +44,7 @@ def receive(jar: tuple[Cookie, ...], host: str, path: str, secure: bool, lines: 
     """The jar after the Set-Cookie values of one answer from `host` (lower case) for `path`; `secure`: it came by https."""
     for line in lines:
         cookie = parse_set_cookie(line, host, path, secure, now)
-        if cookie is None:
+        if cookie is None or (not secure and any(_guards(c, cookie, now) for c in jar)):
             continue
         key = (cookie.name, cookie.domain, cookie.path)
         at = next((n for n, c in enumerate(jar) if (c.name, c.domain, c.path) == key), None)
@@ -70,13 +74,15 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
     domain = ""
     for part in rest.split(";") if rest else ():
         key, _, text = (p.strip(" \t") for p in part.partition("="))
+        if len(text) > MAX_ATTRIBUTE_CHARS:
+            continue
         match key.lower():
             case "expires":
                 cookie = replace(cookie, expires=cookie_date(text) if cookie_date(text) is not None else cookie.expires)
             case "max-age" if re.fullmatch(r"-?[0-9]+", text):  # of any length: float of 4,096 digits is infinite
                 max_age = float(text)
             case "domain" if text.strip("."):
-                domain = text.removeprefix(".").lower()
+                domain = _ascii_domain(text.removeprefix(".").lower())
             case "path":
                 cookie = replace(cookie, path=text if text.startswith("/") else default_path(path))
             case "secure":
@@ -93,9 +99,30 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
         if not domain_match(host, domain):
             return None
         cookie = replace(cookie, domain=domain, host_only=False)
-    if (cookie.secure and not secure) or (name.startswith("__Secure-") and not cookie.secure) or (name.startswith("__Host-") and not (cookie.secure and cookie.host_only and cookie.path == "/")):
+    prefix = name[:9].lower()
+    if (cookie.secure and not secure) or (prefix == "__secure-" and not cookie.secure) or (prefix.startswith("__host-") and not (cookie.secure and cookie.host_only and cookie.path == "/")):
         return None
     return cookie
+
+
+def _guards(kept: Cookie, new: Cookie, now: float) -> bool:
+    """Must `new`, which came by http, leave `kept` alone (6265bis 5.7)?"""
+    alive = kept.expires is None or kept.expires > now
+    return kept.secure and alive and kept.name == new.name and (domain_match(new.domain, kept.domain) or domain_match(kept.domain, new.domain)) and path_match(new.path, kept.path)
+
+
+def _ascii_domain(text: str) -> str:
+    """5.1.2: a domain in the form that hosts have here; header values are read as Latin-1, names are sent in UTF-8. What is no domain stays, and matches no host."""
+    if text.isascii():
+        return text
+    try:
+        text = text.encode("latin-1").decode()
+    except UnicodeError:
+        pass
+    try:
+        return host_of(canonicalize(f"http://{text}/"))
+    except Refused:
+        return text
 
 
 def is_public_suffix(domain: str) -> bool:
