@@ -82,7 +82,7 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
             case "max-age" if re.fullmatch(r"-?[0-9]+", text):  # of any length: float of 4,096 digits is infinite
                 max_age = float(text)
             case "domain" if text.strip("."):
-                domain = _ascii_domain(text.removeprefix(".").lower())
+                domain = _ascii_domain(text.removeprefix("."))
             case "path":
                 cookie = replace(cookie, path=text if text.startswith("/") else default_path(path))
             case "secure":
@@ -114,7 +114,7 @@ def _guards(kept: Cookie, new: Cookie, now: float) -> bool:
 def _ascii_domain(text: str) -> str:
     """5.1.2: a domain in the form that hosts have here; header values are read as Latin-1, names are sent in UTF-8. What is no domain stays, and matches no host."""
     if text.isascii():
-        return text
+        return text.lower()
     try:
         text = text.encode("latin-1").decode()
     except UnicodeError:
@@ -122,7 +122,7 @@ def _ascii_domain(text: str) -> str:
     try:
         return host_of(canonicalize(f"http://{text}/"))
     except Refused:
-        return text
+        return text.lower()
 
 
 def is_public_suffix(domain: str) -> bool:
