@@ -54,7 +54,7 @@ def test_bytes_after_a_brotli_stream_are_padding(body, padding):
 
 
 def test_damaged_brotli_keeps_what_came_before():
-    body = b"".join(b"%d %d " % (n, n * n) for n in range(20_000))
+    body = b"".join(b"%d %d " % (n, n * n) for n in range(10_000))
     broken = bytearray(brotli.compress(body))
     broken[len(broken) // 2 :] = b"\xff" * (len(broken) // 2)
     found = decode_content(bytes(broken), ["br"])
