@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from dataclasses import dataclass
 
 from crawlkit.outcomes import Reason
 
 BAD, EARLY, BIG, INTERIM = Reason.HTTP_MALFORMED, Reason.DISCONNECTED, Reason.HEADERS_TOO_LARGE, Reason.TOO_MANY_INTERIM
+GZIPPED = gzip.compress(b"ok" * 99, mtime=0)
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,12 @@ CASES = [
     Case("chunked in HTTP/1.0", b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", body=b"ok", note="te_in_http10"),
     Case("identity", ok("Transfer-Encoding: identity", "Content-Length: 2", body=b"okEXTRA"), body=b"ok", note="surplus_bytes"),
     Case("gzip, chunked", ok("Transfer-Encoding: gzip, chunked", body=b"2\r\nok\r\n0\r\n\r\n"), body=b"ok", note="te_not_chunked"),
+    Case("gzip inside chunks", ok("Transfer-Encoding: gzip, chunked", body=b"%x\r\n%b\r\n0\r\n\r\n" % (len(GZIPPED), GZIPPED)), body=b"ok" * 99, note="te_not_chunked"),
+    Case("gzip, said in two lines", ok("Transfer-Encoding: gzip", "Transfer-Encoding: chunked", body=b"%x\r\n%b\r\n0\r\n\r\n" % (len(GZIPPED), GZIPPED)), body=b"ok" * 99, note="te_not_chunked"),
+    Case("deflate to the close", ok("Transfer-Encoding: deflate", body=zlib.compress(b"ok")), body=b"ok", note="te_not_chunked"),
+    Case("gzip cut in a chunk", ok("Transfer-Encoding: gzip, chunked", body=b"%x\r\n%b" % (len(GZIPPED), GZIPPED[:-8])), body=b"ok" * 99, truncated="disconnect", note="te_damaged"),
+    Case("gzip longer than the limit", ok("Transfer-Encoding: gzip", body=gzip.compress(bytes(1 << 20), mtime=0)), body=bytes(2000), truncated="length", note="te_not_chunked", limit=2000),
+    Case("compress inside chunks", ok("Transfer-Encoding: compress, chunked", body=b"2\r\nok\r\n0\r\n\r\n"), body=b"ok", note="te_not_chunked"),
     Case("chunked not last", ok("Transfer-Encoding: chunked, gzip", body=b"whatever"), body=b"whatever", note="te_not_chunked"),
     Case("unknown coding", ok("Transfer-Encoding: xchunked", body=b"2\r\nok\r\n0\r\n\r\n"), body=b"2\r\nok\r\n0\r\n\r\n", note="te_not_chunked"),
     # 9112 8: incomplete heads

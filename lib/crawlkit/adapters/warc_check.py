@@ -70,6 +70,7 @@ class _Audit:
             at = end.end() if end else len(self._head)
             piece = self._head[at:]
             self._reader.feed(self._head[:at])
+            self._reader.drain()
             self._head = None
         if self._payload:
             self._payload.update(piece)

@@ -86,7 +86,7 @@ def with_http(record: WarcRecord) -> WarcRecord:
     block = record.block
     end = HEAD_END.search(block, 0, MAX_HEAD_BYTES)
     at = end.end() if end else len(block)
-    reader = ResponseReader(max_body_bytes=len(block) + 1)
+    reader = ResponseReader(max_body_bytes=MAX_RECORD_BYTES)
     reader.feed(block[:at])
     if reader.head_done:
         record.status, record.http_headers = reader.status, reader.headers

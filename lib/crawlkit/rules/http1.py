@@ -5,7 +5,7 @@ leniency leaves a name in `notes`, so that no odd answer passes in silence. Time
 fed, however they are cut. Nothing that a server sends raises.
 
 Notes: those of http1_head, and leading_blank_line, surplus_bytes, chunk_size_space, chunk_extension_odd,
-chunk_malformed, chunk_too_many, trailer_cut, trailer_too_long.
+chunk_malformed, chunk_too_many, trailer_cut, trailer_too_long, te_damaged.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer
+from crawlkit.rules.content_coding import decode_content
 from crawlkit.rules.http1_head import HEAD_END, MAX_HEAD_BYTES, MAX_LINE_BYTES, Head, framing, parse_head
 
 MAX_INTERIM = 8
@@ -65,6 +66,7 @@ class ResponseReader:
         self._expect = "size"  # size, end (of chunk data), trailer
         self._chunks = 0
         self._trailer_bytes = 0
+        self._codings: tuple[str, ...] = ()
 
     def feed(self, data: bytes) -> None:
         """The next bytes received."""
@@ -100,7 +102,8 @@ class ResponseReader:
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def drain(self) -> bytes:
-        """Takes the body bytes read so far out of the reader: for bodies that are not to be held in memory."""
+        """Takes the body bytes read so far out of the reader: for bodies that are not to be held in memory, whose compressions stay."""
+        self._codings = ()
         body, self._parts = self.body, []
         return body
 
@@ -137,7 +140,17 @@ class ResponseReader:
 
     def _over(self) -> None:
         self.done = True
+        if self._codings and self.error is None:
+            self._undo()
         self._take = _nothing  # a method of ours would hold us, body and all, until the collector comes by
+
+    def _undo(self) -> None:
+        """Transfer codings beside chunked, which no request of ours asks for (RFC 9112 7.2, 7.4): the payload is what is inside."""
+        decoded = decode_content(self.body, self._codings, self._max)
+        if decoded.error:
+            self._note("te_damaged")
+        self.truncated = self.truncated or decoded.truncated
+        self._parts, self.body_bytes = [decoded.body], len(decoded.body)
 
     def _surplus(self, data: bytes) -> None:
         if data and self.error is None and self.truncated is None:
@@ -201,7 +214,7 @@ class ResponseReader:
         frame = framing(head, self._method)
         self.notes += head.notes
         self.keep_alive = frame.keep_alive
-        self.transfer_decoded = frame.kind == "chunked"
+        self.transfer_decoded, self._codings = frame.kind == "chunked" or bool(frame.codings), frame.codings
         self._take = self._by_length if frame.kind == "length" else self._chunked if frame.kind == "chunked" else self._until_close
         self._cut, self._left = frame.length > self._max, min(frame.length, self._max)
         if frame.kind == "none" or (frame.kind == "length" and not frame.length):

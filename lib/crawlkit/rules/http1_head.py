@@ -29,6 +29,7 @@ _FIELDS = re.compile(r"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\r\n]*)\r$", re.MULTIL
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
 _SPACE = " \t"
+_COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate"})
 _FRAMING_LENGTHS = frozenset(map(len, ("connection", "transfer-encoding", "content-length")))
 
 
@@ -57,11 +58,13 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How the body ends: kind none, length, chunked or close; `keep_alive`: if it ends so, the connection lives on."""
+    """How the body ends: kind none, length, chunked or close; `keep_alive`: if it ends so, the connection lives on;
+    `codings`: transfer codings to undo once the body is whole, in the order applied (RFC 9112 7.2)."""
 
     kind: str
     length: int = 0
     keep_alive: bool = False
+    codings: tuple[str, ...] = ()
 
 
 def parse_head(block: bytes) -> Head:
@@ -150,7 +153,10 @@ def framing(head: Head, method: str) -> Framing:
             head.note("te_in_http10")
         if codings != ["chunked"]:
             head.note("te_not_chunked")
-        return Framing("chunked", 0, keep_alive and not lengths and head.http_version == "1.1") if codings[-1] == "chunked" else Framing("close")
+        chunked = codings[-1] == "chunked"
+        inner = tuple(c for c in (codings[:-1] if chunked else codings) if c != "identity")
+        undone = inner if _COMPRESSIONS.issuperset(inner) else ()
+        return Framing("chunked", 0, keep_alive and not lengths and head.http_version == "1.1", undone) if chunked else Framing("close", codings=undone)
     if not lengths:
         return Framing("close")
     values = {p.strip(_SPACE) for v in lengths for p in v.split(",")}
