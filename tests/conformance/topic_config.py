@@ -8,7 +8,7 @@ from pathlib import Path
 from crawlkit.config import ConfigError, known_keys, parse_config
 
 OURS = {"default_delay_s": "politeness.delay_s", "delay_s": "politeness.delay_s", "robots_token": "agent.name", "user_agent": "agent.name", "hosts": "scope.hosts", "domains": "scope.domains", "buckets": "frontier.buckets"}
-KEY = re.compile(r"(\w+):(?=\s|\Z)")
+KEY = re.compile(r"(\w+) *:(?=\s|\Z)")
 USER_AGENT = re.compile(r"([A-Za-z_-]+)/([0-9A-Za-z.+-]+);?\s*\(?\+(https?://[^\s;)]+)")
 
 

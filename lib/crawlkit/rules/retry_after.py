@@ -8,33 +8,34 @@ import re
 
 _MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
 _TIME = r"([0-9]{2}):([0-9]{2}):([0-9]{2})"
-_IMF = re.compile(rf"[A-Za-z]{{3}}, ([0-9]{{2}}) ([A-Za-z]{{3}}) ([0-9]{{4}}) {_TIME} GMT")
-_RFC850 = re.compile(rf"[A-Za-z]{{6,9}}, ([0-9]{{2}})-([A-Za-z]{{3}})-([0-9]{{2}}) {_TIME} GMT")
-_ASCTIME = re.compile(rf"[A-Za-z]{{3}} ([A-Za-z]{{3}}) ([0-9 ][0-9]) {_TIME} ([0-9]{{4}})")
+# IMF-fixdate and the RFC 850 form, and what servers make of them: short days, dashes, other names of GMT, offsets
+_DATE = re.compile(rf"(?:[A-Z]{{3,9}}, ?)?([0-9]{{1,2}})[ -]([A-Z]{{3}})[ -]([0-9]{{4}}|[0-9]{{2}}) {_TIME} (?:GMT|UTC|UT|Z|([+-])([0-9]{{2}}):?([0-9]{{2}}))", re.IGNORECASE | re.ASCII)
+_ASCTIME = re.compile(rf"[A-Z]{{3}} ([A-Z]{{3}}) ([0-9 ][0-9]) {_TIME} ([0-9]{{4}})", re.IGNORECASE | re.ASCII)
 _SECONDS = re.compile(r"([0-9]+)(\.[0-9]+)?")
 _LONGEST = 64  # no form of the field is longer
 
 
 def http_date(text: str, now: float) -> float | None:
-    """Unix seconds of an HTTP-date in any of its three forms, or None.
+    """Unix seconds of an HTTP-date in any of its three forms, read robustly (RFC 9110 5.6.7), or None.
 
-    `now` (Unix s) decides the century of the two-digit year of the RFC 850 form: a date more than 50 years
-    ahead is of the past (RFC 9110 5.6.7).
+    `now` (Unix s) decides the century of a two-digit year: a date more than 50 years ahead is of the past.
     """
     text = text.strip()
     if len(text) > _LONGEST:
         return None
-    if m := _IMF.fullmatch(text):
-        day, month, year, *clock = m.groups()
-    elif m := _RFC850.fullmatch(text):
-        day, month, year, *clock = m.groups()
-        this_year = 1970 + int(now // 31_556_952)
-        full = this_year - this_year % 100 + int(year)
-        if full > this_year + 50:
-            full -= 100
-        elif full <= this_year - 50:
-            full += 100
-        year = str(full)
+    offset_s = 0
+    if m := _DATE.fullmatch(text):
+        day, month, year, *clock, sign, hours, minutes = m.groups()
+        if sign:
+            offset_s = (int(hours) * 3600 + int(minutes) * 60) * (-1 if sign == "-" else 1)
+        if len(year) == 2:
+            this_year = 1970 + int(now // 31_556_952)
+            full = this_year - this_year % 100 + int(year)
+            if full > this_year + 50:
+                full -= 100
+            elif full <= this_year - 50:
+                full += 100
+            year = str(full)
     elif m := _ASCTIME.fullmatch(text):
         month, day, *clock, year = m.groups()
     else:
@@ -45,7 +46,7 @@ def http_date(text: str, now: float) -> float | None:
         return None
     if not 1 <= day_n <= calendar.monthrange(int(year), month_n)[1]:
         return None
-    return float(calendar.timegm((int(year), month_n, day_n, hour, minute, second)))
+    return float(calendar.timegm((int(year), month_n, day_n, hour, minute, second)) - offset_s)
 
 
 def retry_after_s(value: str | None, now: float, max_s: float, date: str | None = None) -> float | None:
