@@ -64,6 +64,14 @@ def test_lifetime_zero_is_not_kept():
     assert w.times == [0, 0.1]
 
 
+@pytest.mark.parametrize("ttl_s", [2.0**31, 2.0**32 - 1])
+def test_a_lifetime_with_the_top_bit_set_is_zero(ttl_s):  # RFC 2181 8
+    w = World()
+    w.reply = Lookup(IP, ttl_s)
+    w.at(0), w.at(0.1)
+    assert w.times == [0, 0.1]
+
+
 def test_a_day_at_most():
     w = World()
     w.reply = Lookup(IP, 10_000_000.0)

@@ -25,6 +25,7 @@ from crawlkit.adapters.doh import HttpsServer
 from crawlkit.outcomes import Reason, Refused
 
 MAX_TTL_S = 86_400.0
+SIGN_BIT = 2.0**31  # a lifetime with the top bit set is zero (RFC 2181 8)
 MAX_NEGATIVE_S = 3600.0  # RFC 2308 5 recommends one to three hours at most
 FAIL_S = 30.0  # RFC 2308 7.1: at most five minutes
 MAX_STALE_S = 86_400.0
@@ -137,7 +138,7 @@ class Resolver:
             asked = self._clock()
             lookup = await self._query(name)
         old = self._entries.pop(name, None)
-        true_until = asked + min(lookup.ttl_s, MAX_NEGATIVE_S if lookup.error else MAX_TTL_S)
+        true_until = asked + (min(lookup.ttl_s, MAX_NEGATIVE_S if lookup.error else MAX_TTL_S) if lookup.ttl_s < SIGN_BIT else 0.0)
         expires = true_until
         if lookup.error is Reason.DNS_FAIL:
             self.counts["failures"] += 1
