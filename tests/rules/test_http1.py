@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 
 import pytest
 from hypothesis import given
@@ -56,6 +57,19 @@ def test_llhttp_suite(piece):
             good = bool(reader.error or reader.notes)
         faults += [] if good else [(row["id"], row["about"], reader.error, reader.notes)]
     assert faults == []
+
+
+def test_a_compression_undone_is_cut_at_the_limit():
+    reader = read(OK + b"Transfer-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(1 << 20)), limit=2000)
+    assert (reader.body, reader.body_bytes, reader.truncated) == (bytes(2000), 2000, "length")
+
+
+def test_a_drained_body_keeps_its_compression():
+    packed = gzip.compress(b"ok")
+    reader = read(OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", closed=False)
+    assert reader.drain() == b""
+    reader.feed(b"%x\r\n%b\r\n0\r\n\r\n" % (len(packed), packed))
+    assert reader.done and reader.drain() == packed
 
 
 def test_header_bytes_are_those_received():

@@ -23,6 +23,7 @@ MAX_CHUNK_LINE_BYTES = 4 * 1024
 FREE_CHUNKS = 16_384  # beyond these a chunk must carry 64 bytes on average
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]+)([ \t]*)(;[^\r\n]*)?\r?\n")
+_SIZE_BEGUN = re.compile(rb"[0-9A-Fa-f]+[ \t]*(;[^\r\n]*)?\r?")
 _EXTENSIONS = re.compile(rb"(?:;[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:[ \t]*=[ \t]*(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|\"(?:[^\"\\]|\\.)*\"))?[ \t]*)*")
 
 
@@ -88,6 +89,8 @@ class ResponseReader:
         elif self._take == self._chunked and self._expect == "trailer":
             self._note("trailer_cut")
             self._finish(False)
+        elif self._take == self._chunked and self._buffer and not (_SIZE_BEGUN.fullmatch(self._buffer) if self._expect == "size" else self._buffer == b"\r"):
+            self._chunk_fault(f"no chunk: {bytes(self._buffer[:40])!r}")
         else:
             self.cut("disconnect")
 
