@@ -214,7 +214,7 @@ status int | HTTP status
 started timestamp | start of the request
 ended timestamp | end of the answer
 ip string | address connected to
-content_type string | Content-Type as sent
+content_type string | Content-Type as sent; several lines are a list
 body_bytes bigint | stored payload, bytes
 truncated string | length, time or disconnect
 redirect_to string | canonical target of a redirect

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawlkit.adapters.slot_record import describe
 from crawlkit.outcomes import Reason
-from crawlkit.rules.content_types import kind_of, media_type
+from crawlkit.records import Answer, Capture
+from crawlkit.rules.charset import header_charset
+from crawlkit.rules.content_types import kind_of, media_type, sole_type
 from crawlkit.rules.language import detect_language
 from crawlkit.rules.metadata import language_tag
 from crawlkit.rules.page import parse_page
@@ -136,6 +139,33 @@ def test_kinds(body, content_type, kind):
 def test_media_types():
     assert media_type(" Text/HTML ;charset=x") == "text/html"
     assert media_type("nonsense") == media_type(None) == ""
+
+
+@pytest.mark.parametrize(
+    "content_type, counts",
+    [
+        # web-platform-tests fetch/content-type
+        ("text/plain, text/html", "text/html"),
+        ("text/html, */*", "text/html"),
+        ("text/html, nonsense", "text/html"),
+        ("text/html;charset=gbk, text/html", "text/html;charset=gbk"),
+        ("text/html;charset=gbk, text/plain, text/html", "text/html"),
+        ("text/html;charset=gbk, text/html;charset=utf-8", "text/html;charset=utf-8"),
+        ('text/html;x=",text/plain"', 'text/html;x=",text/plain"'),
+        ('text/html;x=",text/plain', 'text/html;x=",text/plain'),
+        ("nonsense, */*", "nonsense, */*"),
+        (",,", ",,"),
+    ],
+)
+def test_of_several_types_the_last_valid_one_counts(content_type, counts):
+    assert sole_type(content_type).replace(" ", "") == counts.replace(" ", "")
+    assert kind_of(b"<p>x", content_type) == kind_of(b"<p>x", counts)
+
+
+def test_a_second_content_type_line_counts():
+    capture = Capture("r1-0-1-0", "r1", b"k" * 16, "http://site.example/", "page", "site.example", 0, 1, 0, "fetched")
+    describe(capture, Answer("http://site.example/", 200, headers=[("Content-Type", "text/plain"), ("X", "y"), ("content-type", "text/html; charset=windows-1251")]))
+    assert kind_of(b"x", capture.content_type) == "html" and header_charset(capture.content_type) == "windows-1251"
 
 
 def docx(document: bytes) -> bytes:

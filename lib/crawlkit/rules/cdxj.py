@@ -55,7 +55,7 @@ def surt_key(url: str) -> str:
 
 def mime_of(content_type: str | None) -> str | None:
     """The media type alone, as sent; None if there was no Content-Type."""
-    return None if content_type is None else re.split(r"[;\s]", content_type, maxsplit=1)[0].strip()
+    return None if content_type is None else re.split(r"[;,\s]", content_type, maxsplit=1)[0].strip()
 
 
 def timestamp_of(date: str) -> str:

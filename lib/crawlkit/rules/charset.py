@@ -9,6 +9,7 @@ from typing import NamedTuple
 import cchardet
 
 from crawlkit.rules.charset_codecs import decode_as, encoding_of
+from crawlkit.rules.content_types import charset_parameter, sole_type
 
 # 1,024 bytes are the standard's prescan; a parser that meets a later meta changes the encoding (13.2.3.5)
 PRESCAN_BYTES = 64 * 1024
@@ -32,7 +33,7 @@ def detect_encoding(body: bytes, content_type: str | None = None) -> Encoding:
     declared = encoding_of(header_charset(content_type) or "")
     if declared:
         return Encoding(declared, "header")
-    media_type = (content_type or "").partition(";")[0].strip().lower()
+    media_type = sole_type(content_type).partition(";")[0].strip().lower()
     if not media_type or "ml" in media_type or media_type.endswith("/octet-stream"):  # plain text has no markup to declare it
         head = body[:PRESCAN_BYTES]
         xml = _xml_encoding(head)
@@ -77,15 +78,9 @@ except ImportError:
     _is_utf8 = is_utf8
 
 
-_PARAMETER = re.compile(r""";[ \t]*+([^\s;="]*+)[ \t]*+(?:=[ \t]*+(?:"((?:[^"\\]++|\\.)*+)"?+|'([^';]*+)'?+|([^\s;,"']++)))?+[^;]*+""", re.S)
-
-
 def header_charset(content_type: str | None) -> str | None:
     """The charset parameter of a Content-Type field, first one first (RFC 9110 8.3.1, 5.6.6); None if absent."""
-    for name, *values in _PARAMETER.findall((content_type or "")[:4096]):
-        if name.lower() == "charset" and any(values):
-            return "".join(values)
-    return None
+    return charset_parameter(sole_type(content_type))
 
 
 def prescan(head: bytes) -> str | None:

@@ -1,4 +1,7 @@
-"""What kind of document a body is: by its Content-Type, and by its first bytes where that says nothing (MIME Sniffing 7)."""
+"""What kind of document a body is: by its Content-Type, and by its first bytes where that says nothing (MIME Sniffing 7).
+
+A `content_type` is the field's value, of several lines in one answer their list (RFC 9110 5.3).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ _KINDS = {
 }  # fmt: skip
 _UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream", "binary/octet-stream"})
 _TYPE = re.compile(r"[ \t]*([A-Za-z0-9!#$&^_.+*-]{1,127}/[A-Za-z0-9!#$&^_.+*-]{1,127})[ \t]*(?:;|,|\Z)")
+_MEMBER = re.compile(r"""(?:[^,"]|"(?:[^"\\]|\\.)*"?)+""", re.DOTALL)
+_PARAMETER = re.compile(r""";[ \t]*+([^\s;="]*+)[ \t]*+(?:=[ \t]*+(?:"((?:[^"\\]++|\\.)*+)"?+|'([^';]*+)'?+|([^\s;,"']++)))?+[^;]*+""", re.S)
 _HTML = re.compile(
     rb"[\t\n\x0c\r ]*(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|link)[\t\n\x0c\r />])", re.IGNORECASE
 )
@@ -23,9 +28,30 @@ _XHTML = re.compile(
 )
 
 
+def charset_parameter(content_type: str) -> str | None:
+    """The first charset parameter that says something, of one type; quoted strings of other parameters hold none."""
+    return next(("".join(values) for name, *values in _PARAMETER.findall(content_type) if name.lower() == "charset" and any(values)), None)
+
+
+def sole_type(content_type: str | None) -> str:
+    """The one type that counts of several: the last valid one, with the charset of one before it of the same type (Fetch Standard, extract a MIME type)."""
+    text = (content_type or "")[:4096]
+    if "," not in text:
+        return text
+    found, essence, charset = "", "", None
+    for member in _MEMBER.findall(text):
+        m = _TYPE.match(member)
+        if not m or m[1] == "*/*":
+            continue
+        own = charset_parameter(member)
+        charset = own or (charset if m[1].lower() == essence else None)
+        essence, found = m[1].lower(), member if own or not charset else f'{member};charset="{charset}"'
+    return found or text
+
+
 def media_type(content_type: str | None) -> str:
     """Type and subtype in lower case, without parameters; empty if absent or malformed."""
-    m = _TYPE.match((content_type or "")[:1000])
+    m = _TYPE.match(sole_type(content_type))
     return m[1].lower() if m else ""
 
 
