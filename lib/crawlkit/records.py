@@ -87,6 +87,12 @@ class Answer:
         low = name.lower()
         return next((v for k, v in self.headers if k.lower() == low), None)
 
+    def header_list(self, name: str) -> str | None:
+        """All lines of a header as one list (RFC 9110 5.3), case-insensitive."""
+        low = name.lower()
+        values = [v for k, v in self.headers if k.lower() == low]
+        return ", ".join(values) if values else None
+
 
 @dataclass(slots=True)
 class Capture:

@@ -64,6 +64,7 @@ def test_retry_after(value, wait_s):
 @pytest.mark.parametrize("value, fresh_s", [("max-age=7200", 7200), ("max-age=60", 3600), ("max-age=999999999", DAY), ("public, MAX-AGE = 7200, max-age=9000", 7200), ("no-store", 3600), ("no-cache, max-age=7200", 3600), ("s-maxage=7200", DAY), ("x-max-age=7200", DAY), ("junk", DAY)])
 def test_cache_control(value, fresh_s):
     assert verdict(URL, NOW, Robots(), 200, [("Cache-Control", value)], RULES).expires_at == NOW + fresh_s
+    assert verdict(URL, NOW, Robots(), 200, [("Cache-Control", "public"), ("cache-control", value)], RULES).expires_at == NOW + fresh_s  # RFC 9110 5.3
 
 
 def redirects(count: int) -> dict[str, tuple]:

@@ -157,8 +157,7 @@ def describe(capture: Capture, answer: Answer) -> None:
     if capture.detail is None:  # what was odd about the answer
         capture.detail = ", ".join(note for note in dict.fromkeys(answer.notes) if note != SESSION) or None
     if answer.status is not None:
-        types = [value for name, value in answer.headers if name.lower() == "content-type"]
-        capture.content_type = ", ".join(types) if types else None
-        capture.cache_control = answer.header("cache-control")
+        capture.content_type = answer.header_list("content-type")
+        capture.cache_control = answer.header_list("cache-control")
         capture.etag, capture.last_modified = validators(answer.headers)
         capture.body_bytes = None if answer.status == 304 else len(answer.body)

@@ -120,7 +120,7 @@ def verdict(url: str, now: float, config: RobotsConfig, status: int | None, head
     headers = list(headers)
     if status is not None and not error and truncated not in ("time", "disconnect"):
         if 200 <= status < 300:
-            expires_at = now + _fresh_s(_header(headers, "cache-control"), config)
+            expires_at = now + _fresh_s([value for name, value in headers if name.lower() == "cache-control"], config)
             return RobotsVerdict("rules", url, now, expires_at, status, body=body[: config.max_bytes], robots=parse(body, config.max_bytes, truncated is not None))
         if 400 <= status < 500 and (status != 429 or config.on_429 == "allow"):
             return RobotsVerdict("allow_all", url, now, now + config.ttl_s, status, reason=Reason.HTTP_4XX)
@@ -148,11 +148,10 @@ def _defer(url: str, now: float, until: float, status: int | None = None, error:
     return RobotsVerdict("defer", url, now, until, status, error, reason)
 
 
-def _fresh_s(cache_control: str | None, config: RobotsConfig) -> float:
-    """Seconds that a copy is used: Cache-Control (RFC 9111 5.2.2) between min_ttl_s and ttl_s."""
-    if cache_control is None:
-        return config.ttl_s
-    ages = [0] if _NO_STORE.search(cache_control) else [int(age) for age in _MAX_AGE.findall(cache_control)]
+def _fresh_s(cache_control: Sequence[str], config: RobotsConfig) -> float:
+    """Seconds that a copy is used: Cache-Control (RFC 9111 5.2.2; its lines are one list) between min_ttl_s and ttl_s."""
+    directives = ", ".join(cache_control)
+    ages = [0] if _NO_STORE.search(directives) else [int(age) for age in _MAX_AGE.findall(directives)]
     return min(max(min(ages, default=config.ttl_s), config.min_ttl_s), config.ttl_s)
 
 
