@@ -23,6 +23,16 @@ _ERRORS = {
     "dns": Reason.DNS_FAIL,
     "nxdomain": Reason.DNS_NXDOMAIN,
     "tls": Reason.TLS_FAIL,
+    "ssl": Reason.TLS_FAIL,
+    "connection_error": Reason.CONNECT_FAIL,
+    "unreachable": Reason.CONNECT_FAIL,
+    "network_unreachable": Reason.CONNECT_FAIL,
+    "host_unreachable": Reason.CONNECT_FAIL,
+    "connection_closed": Reason.DISCONNECTED,
+    "connection_lost": Reason.DISCONNECTED,
+    "broken_pipe": Reason.DISCONNECTED,
+    "eof": Reason.DISCONNECTED,
+    "protocol_error": Reason.HTTP_MALFORMED,
 }
 
 
