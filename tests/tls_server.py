@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from crawlkit.adapters.tls import prepared
+
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
 _DAY = datetime.timedelta(days=1)
 
@@ -31,20 +33,20 @@ def _authority() -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     return _certificate("crawlkit test authority", None, -1, 2)
 
 
-def _certificate(name: str, issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None, starts: int, ends: int) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _certificate(name: str, issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None, starts: int, ends: int, alternative: bool = True) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     builder = x509.CertificateBuilder().subject_name(_name(name)).issuer_name(issuer[0].subject if issuer else _name(name))
     builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
     builder = builder.not_valid_before(now + starts * _DAY).not_valid_after(now + ends * _DAY)
     builder = builder.add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-    if "." in name:
+    if "." in name and alternative:
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
     return builder.sign(issuer[1] if issuer else key, hashes.SHA256()), key
 
 
 def trusting_context() -> ssl.SSLContext:
-    """A client context that trusts the test authority only."""
-    return ssl.create_default_context(cadata=_authority()[0].public_bytes(serialization.Encoding.PEM).decode())
+    """A client context as ours, which trusts the test authority only."""
+    return prepared(ssl.create_default_context(cadata=_authority()[0].public_bytes(serialization.Encoding.PEM).decode()))
 
 
 # How the faults are called: the first of these words that a fault's name holds decides.
@@ -68,7 +70,7 @@ def _server_context(fault: str | None, host: str) -> ssl.SSLContext:
     kind = kind_of(fault)
     issuer = None if kind == "self_signed" else _certificate("another authority", None, -1, 2) if kind == "untrusted" else _authority()
     starts, ends = {"expired": (-10, -1), "not_yet_valid": (1, 10)}.get(kind or "", (-1, 2))
-    certificate, key = _certificate({"wrong_name": "other.example", "no_name": "nameless"}.get(kind or "", host), issuer, starts, ends)
+    certificate, key = _certificate("other.example" if kind == "wrong_name" else host, issuer, starts, ends, alternative=kind != "no_name")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if kind == "old_version":
         context.set_ciphers("DEFAULT:@SECLEVEL=0")

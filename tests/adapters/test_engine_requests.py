@@ -23,6 +23,7 @@ DIFFERENT = {
     "103 with fields": "http.client takes any interim answer but 100 for the final one (RFC 9110 15.2)",
     "304 chunked": "urllib3 looks for chunks where there is no body (RFC 9112 6.3)",
     "cut in a chunk": "urllib3 drops the part of a chunk that came",
+    "cut after a chunk's CR": "urllib3 drops a chunk whose line end did not come whole",
 }
 
 
