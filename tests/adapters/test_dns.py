@@ -273,6 +273,12 @@ def test_all_servers_failing():
     assert found[0].error is Reason.DNS_FAIL and "SERVFAIL" in found[0].detail
 
 
+def test_no_ipv4_address_and_no_answer_about_ipv6_is_a_failure():
+    empty, broken = zone(authority=[SOA]), zone(rcode=dns.rcode.SERVFAIL)
+    found, _ = ask([lambda q: (empty if q.question[0].rdtype == dns.rdatatype.A else broken)(q)])
+    assert found[0].error is Reason.DNS_FAIL
+
+
 def test_alias_loop_and_odd_names():
     loop = zone(("site.example.", 60, "CNAME", "b.example."), ("b.example.", 60, "CNAME", "site.example."))
     found, _ = ask([loop])

@@ -185,7 +185,9 @@ class NameServers:
         if four.addresses or four.detail == "no such name" or four.error is Reason.DNS_FAIL:
             return four
         six = await self._ask(question, "AAAA")
-        return six if six.addresses else replace(four, ttl_s=min(four.ttl_s, six.ttl_s))
+        if six.addresses or six.error is Reason.DNS_FAIL:  # without an answer to this one it is not known that there is no address
+            return six
+        return replace(four, ttl_s=min(four.ttl_s, six.ttl_s))
 
     async def _ask(self, name: dns.name.Name, kind: str) -> Lookup:
         now, detail = self._clock(), "no name server"
