@@ -111,8 +111,8 @@ def test_a_copy_that_expires_in_the_round_is_asked_for_again(tmp_path):
     with SlotWeb({"a.test": {"/robots.txt": robots(DENY), "/1": page("x")}}) as web:
         items = plan(["http://a.test/1", "http://a.test/2", "http://a.test/no"])
         items[0].robots_status, items[0].robots_body = 200, b""
-        items[0].robots_fetched_at, items[0].robots_expires_at = time.time() - 100, time.time() + 0.3
-        run_slot(items, web.config(politeness={"delay_s": 0.4}), io)
+        items[0].robots_fetched_at, items[0].robots_expires_at = time.time() - 100, time.time() + 1.5
+        run_slot(items, web.config(politeness={"delay_s": 1.6}), io)
     assert web.asked("a.test") == ["/1", "/robots.txt", "/2"]
     assert told(io)["http://a.test/no"][0] == "robots_denied"
 

@@ -148,7 +148,7 @@ def test_media_types():
         ("text/plain, text/html", "text/html"),
         ("text/html, */*", "text/html"),
         ("text/html, nonsense", "text/html"),
-        ("text/html;charset=gbk, text/html", "text/html;charset=gbk"),
+        ("text/html;charset=gbk, text/html", 'text/html;charset="gbk"'),
         ("text/html;charset=gbk, text/plain, text/html", "text/html"),
         ("text/html;charset=gbk, text/html;charset=utf-8", "text/html;charset=utf-8"),
         ('text/html;x=",text/plain"', 'text/html;x=",text/plain"'),
