@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import math
 import os
 import random
@@ -41,6 +42,7 @@ def run_slot(items: Iterable[FetchItem], cfg: Config, io: SlotIO, *, seed: int =
     items = list(items)
     if not items:
         return {}
+    _keep_heap_whole()
     round_id, slot = items[0].round_id, items[0].slot
     holder = f"{socket.gethostname()}-{os.getpid()}-{random.SystemRandom().getrandbits(48):012x}"
     lease = Lease(io.objects, f"leases/{round_id}/{slot:05d}.json", holder, cfg.lease, cfg.fetch.timeout_s)
@@ -61,3 +63,15 @@ def run_slot(items: Iterable[FetchItem], cfg: Config, io: SlotIO, *, seed: int =
             ledger.close()
             recorder.close()
         return counts | {str(name): n for name, n in ledger.counts.items()}
+
+
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # malloc.h
+
+
+def _keep_heap_whole() -> None:
+    """Large buffers in mappings of their own, and one heap for all threads: else glibc moves its threshold up with each large buffer
+    that is freed, buffers end up between small objects, and a worker that fetches round after round grows by tens of MiB."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # macOS and others have none
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, 128 * 1024)
+        mallopt(_M_ARENA_MAX, 1)
