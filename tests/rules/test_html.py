@@ -43,6 +43,8 @@ def test_html5lib_tokenizer_inputs_do_not_crash():
         ("a<script>x</script><style>y</style><template>z</template><iframe>f</iframe><noframes>g</noframes>b", "ab"),
         ("<p hidden>x</p><p style='color:red;display:none'>y</p><p style='display: none'>y</p><p>z", "z"),
         ("<body style='display:none'><p>waits for a script", "waits for a script"),
+        ("<p hidden style='display:flex'>a<p hidden style='display:inline'>b<dialog style='display:block'>c</dialog><p hidden style='display:'>x", "a\nb\nc"),  # an author's style comes after the standard's
+        ("<p hidden=Until-Found>a<p hidden=until-found style='display:none'>x<p style='displa&#121;:none'>x", "a"),
         ("<dialog>x</dialog><dialog open>y</dialog><p popover>x<p>z<ruby>k<rp>(</rp><rt>r</rt></ruby>", "y\nzkr"),  # HTML Standard 15.3
         ("<div style='visibility:hidden'>x<p style='visibility:visible'>y<b hidden>x<i style='visibility:visible'>x</i></b></p>x</div><body style='visibility:hidden'>z", "y\nz"),
         ("<math><semantics><mi>x</mi><annotation>\\x</annotation></semantics></math>", "x"),
@@ -62,7 +64,8 @@ def test_visible_text(markup, text):
     [
         ("DISPLAY : None", "none"), ("display:\nnone !important;display:block", "none"), ("color:red;/**/display/**/:/*;*/none/*", "none"), ("a:b}c;display:none;color:red", "none"),
         ("display:none;display:block", "block"), ("display:none;display:inline flex", None), ("--display:none", None), ("x-display:none", None), ("display:nonesuch", None),
-        ("background:url(;display:none)", None), ("content:'\\';display:none'", None), ("*display:none", None), ("/*;display:none", None), ("display:none !", None), ("", None),
+        ("a:url(b's.jpg);display:none", "none"), ("a:URL(/*.png);display:none", "none"), ("a:url( 'b;)' );display:none", "none"), ("a:burl(';');display:none", "none"), ("a:url(\\);display:none", None),
+        ("a:'b\n;display:none", "none"), ("display:bloc\u212a", None), ("background:url(;display:none)", None), ("content:'\\';display:none'", None), ("*display:none", None), ("/*;display:none", None), ("display:none !", None), ("", None),
         ("visibility: Hidden", "hidden"), ("visibility:hidden;visibility:collapse;", "collapse"), ("visibility:hidden;visibility:inherit", None), ("x:hidden;-visibility:hidden", None),
     ],
 )  # fmt: skip

@@ -21,7 +21,7 @@ from tests.shared_data import shared
 
 _scan = pytest.importorskip("crawlkit.rules._scan", reason="the parts in C are not built: needs a C compiler and Python's headers")
 TAGS = "mi mtext math a area p div span svg math foreignObject title desc metadata style script template select option table tr td li b i br hr img input source video iframe frame base meta link html body main noscript object time textarea button dialog ruby rp semantics annotation annotation-xml".split()
-ATTRIBUTES = ["hidden", "hidden=until-found", "style='display:none'", "style='x;display: none'", "style='DISPLAY :none;x:y'", "popover", "open", "open=''", "href=/x", "HREF='a b'", "xlink:href=y", "class='c d'", "id=é", "alt='a  b'", "alt", "rel=nofollow", "rel='x CANONICAL'", "rel=icon", "type=ld+json", "src=s", "srcset='a 1x'", "type=image", "type=images", "type='application/LD+json'", "http-equiv=refresh", "name=robots", "lang=de", "xml:lang=fr", "data-x=1", "datetime=2024", "width=3"]
+ATTRIBUTES = ["hidden", "hidden=until-found", "style='display:none'", "style='x;display: none'", "style='DISPLAY :none;x:y'", "style='displa&#121;:block'", "style='a:url(b\"s);display:inline'", "style='display:bloc\u212a'", "hidden=Until-Found", "popover", "open", "open=''", "href=/x", "HREF='a b'", "xlink:href=y", "class='c d'", "id=é", "alt='a  b'", "alt", "rel=nofollow", "rel='x CANONICAL'", "rel=icon", "type=ld+json", "src=s", "srcset='a 1x'", "type=image", "type=images", "type='application/LD+json'", "http-equiv=refresh", "name=robots", "lang=de", "xml:lang=fr", "data-x=1", "datetime=2024", "width=3"]
 MARKUP = st.lists(
     st.one_of(
         st.builds(lambda tag, attributes: f"<{tag} {' '.join(attributes)}>", st.sampled_from(TAGS), st.lists(st.sampled_from(ATTRIBUTES), max_size=3)),

@@ -251,7 +251,24 @@ static int is_word(const unsigned char *css, size_t start, size_t end, const cha
 
 enum { SAID_NOTHING, SAID_HIDDEN, SAID_VISIBLE, SAID_APART };
 static const char *const APART[] = {"block", "flex", "flow-root", "grid", "list-item", "table", "table-caption", "table-cell", "table-row"};
+static const char *const SHOWN[] = {"inline", "inline-block", "inline-flex", "inline-grid", "inline-table", "contents"};
 typedef struct { int display, visibility; } said_t;
+
+static int is_any(const unsigned char *css, size_t start, size_t end, const char *const *words, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (is_word(css, start, end, words[i])) return 1;
+    return 0;
+}
+
+/* Past the text of url( at the parenthesis `at`, in which quotes are none (CSS Syntax 4.3.6); `at` if it is another. */
+static size_t css_url(const unsigned char *css, size_t end, size_t at) {
+    size_t text = at + 1;
+    if (at < 3 || !is_word(css, at - 3, at, "url") || (at > 3 && css_name(css, at - 3, at - 4) != at - 4)) return at;
+    while (text < end && (css[text] == ' ' || (css[text] >= '\t' && css[text] <= '\r' && css[text] != '\v'))) text++;
+    if (text < end && (css[text] == '"' || css[text] == '\'')) return at;
+    while (text < end && css[text] != ')') text += css[text] == '\\' ? 2 : 1;
+    return text;
+}
 
 /* Twin of style_says. */
 static said_t style_says(const str_t *style) {
@@ -282,20 +299,22 @@ static said_t style_says(const str_t *style) {
                 said[which] = SAID_NOTHING;
                 if (whole && (which ? is_word(css, start, stop, "hidden") || is_word(css, start, stop, "collapse") : is_word(css, start, stop, "none"))) said[which] = SAID_HIDDEN;
                 if (whole && which && is_word(css, start, stop, "visible")) said[which] = SAID_VISIBLE;
-                for (size_t i = 0; whole && !which && i < sizeof APART / sizeof *APART; i++)
-                    if (is_word(css, start, stop, APART[i])) said[which] = SAID_APART;
+                if (whole && !which && is_any(css, start, stop, APART, sizeof APART / sizeof *APART)) said[which] = SAID_APART;
+                if (whole && !which && is_any(css, start, stop, SHOWN, sizeof SHOWN / sizeof *SHOWN)) said[which] = SAID_VISIBLE;
             }
         }
         for (int depth = 0; at < end && !(css[at] == ';' && !depth); at++) {
             unsigned char c = css[at];
             if (c == '"' || c == '\'') {
-                for (at++; at < end && css[at] != c; at++) at += css[at] == '\\';
+                for (at++; at < end && css[at] != c && css[at] != '\n' && css[at] != '\r' && css[at] != '\f'; at++) at += css[at] == '\\';
             } else if (c == '/' && at + 1 < end && css[at + 1] == '*') {
                 at = css_space(css, end, at) - 1;
             } else if (c == '\\') {
                 at++;
             } else if (c == '(' || c == '[' || c == '{') {
-                depth++;
+                const size_t url = c == '(' ? css_url(css, end, at) : at;
+                if (url == at) depth++;
+                else at = url;
             } else if ((c == ')' || c == ']' || c == '}') && depth) {
                 depth--;
             }
@@ -312,12 +331,11 @@ static void seen(walk_t *w, node_t *node, state_t *state) {
     for (attr_t *at = first_attribute(node); at; at = at->next) {
         const int what = hiding_attribute(w, at);
         if (what < 0) continue; /* most: their values are not touched */
-        if (what == HIDDEN && at->value && at->value->length == 11 && memcmp(at->value->data, "until-found", 11) == 0) return;
         if (what == STYLE) said = style_says(at->value);
-        hidden = hidden || what == HIDDEN || (what == POPOVER && tag != DIALOG);
+        hidden = hidden || (what == HIDDEN && !(at->value && at->value->data && is_word(at->value->data, 0, at->value->length, "until-found"))) || (what == POPOVER && tag != DIALOG);
     }
     if (said.visibility) state->flags = said.visibility == SAID_HIDDEN ? state->flags | INVISIBLE : state->flags & ~INVISIBLE;
-    if (hidden || said.display == SAID_HIDDEN) state->flags |= SKIP;
+    if (said.display == SAID_HIDDEN || (hidden && said.display == SAID_NOTHING)) state->flags |= SKIP;
     else if (said.display == SAID_APART) state->apart = node;
 }
 

@@ -205,17 +205,19 @@ def _is_image(tag: str, raw: dict[str, str]) -> bool:
 
 def _hiding(tree: LexborHTMLParser, raw: bytes) -> dict[int, Said]:
     """What elements say of how they are shown by their own attributes; a page that hides its whole body waits for a script."""
-    if not any(word in raw.lower() for word in (b"hidden", b"display", b"visibility", b"popover", b"<dialog")):
+    low = raw.lower()
+    if not any(word in low for word in (b"hidden", b"style", b"popover", b"<dialog")):  # a style's value may be spelt with character references
         return {}
     return {n.mem_id: said for n in tree.css("[hidden],[popover],[style],dialog") if (said := _says(n.tag or "", n.attributes)) != (None, None)}
 
 
 def _says(tag: str, attributes: dict[str, str | None]) -> Said:
-    if tag in ("html", "body", "main", "article") or attributes.get("hidden") == "until-found":
+    if tag in ("html", "body", "main", "article"):
         return None, None
     closed = "open" not in attributes if tag == "dialog" else "popover" in attributes
+    closed = closed or ("hidden" in attributes and (attributes["hidden"] or "").translate(_ASCII_LOWER) != "until-found")
     display, visibility = style_says(attributes.get("style") or "")
-    return "none" if closed or "hidden" in attributes else display, visibility
+    return "none" if closed and display is None else display, visibility  # the standard's own style sheet comes before an author's
 
 
 def _seen(flags: int, display: str | None, visibility: str | None) -> int:
@@ -226,11 +228,11 @@ def _seen(flags: int, display: str | None, visibility: str | None) -> int:
 
 
 def style_says(style: str) -> Said:
-    """Of a style attribute's value, display if it is none or sets the element apart, and visibility if it is visible, hidden or collapse; else None.
+    """Of a style attribute's value, display if it is none or shows the element, and visibility if it is visible, hidden or collapse; else None.
 
     The last declaration of a name counts, `!important` ones before others (CSS Cascade 6.1).
     """
-    css = style.lower()
+    css = style.translate(_ASCII_LOWER)
     end, at = len(css), 0
     said: dict[str, str | None] = {"display": None, "visibility": None}
     if not any(name in css for name in said):
@@ -258,16 +260,21 @@ def style_says(style: str) -> Said:
                 at = _CSS_STRING.match(css, at).end()  # type: ignore[union-attr]
             elif css.startswith("/*", at):
                 at = _css_space(css, at)
+            elif char == "(" and (url := _CSS_URL.match(css, at)):
+                at = url.end()
             else:
                 depth = max(0, depth + (char in "([{") - (char in ")]}"))
                 at += 2 if char == "\\" else 1
         at += 1
 
 
-_CSS_VALUES = {"display": ("none", "block", "flex", "flow-root", "grid", "list-item", "table", "table-caption", "table-cell", "table-row"), "visibility": ("visible", "hidden", "collapse")}
+_APART = ("block", "flex", "flow-root", "grid", "list-item", "table", "table-caption", "table-cell", "table-row")
+_CSS_VALUES = {"display": ("none", "inline", "inline-block", "inline-flex", "inline-grid", "inline-table", "contents", *_APART), "visibility": ("visible", "hidden", "collapse")}
+_ASCII_LOWER = {n: n + 32 for n in range(ord("A"), ord("Z") + 1)}
 _CSS_SPACE = re.compile(r"(?:[\t\n\x0c\r ]|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))*+")
 _CSS_NAME = re.compile(r"[a-z0-9_\x80-\U0010ffff-]*+")
-_CSS_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+.?|'(?:[^'\\]|\\.)*+.?", re.S)
+_CSS_STRING = re.compile(r"\"(?:[^\"\\\n\r\x0c]|\\.)*+.?|'(?:[^'\\\n\r\x0c]|\\.)*+.?", re.S)  # CSS Syntax 4.3.5: a line's end ends it too
+_CSS_URL = re.compile(r"(?<=url)(?<![a-z0-9_\x80-\U0010ffff-]url)\((?![\t\n\x0c\r ]*+[\"'])(?:[^)\\]|\\.)*+.?", re.S)  # 4.3.6: quotes in it are none
 
 
 def _css_space(css: str, at: int) -> int:
@@ -356,7 +363,7 @@ class _Walk:
             key = node.mem_id
             if key in hiding:
                 display, visibility = hiding[key]
-                state = state[0], _seen(state[1], display, visibility), state[2], key if display not in (None, "none") else state[3]
+                state = state[0], _seen(state[1], display, visibility), state[2], key if display in _APART else state[3]
             states[key] = state
         if pieces:
             self.close(pieces, place, linked)
