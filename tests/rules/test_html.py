@@ -78,7 +78,9 @@ def test_declarative_shadow_roots_are_part_of_the_page():
     shadow = "<x-a><template shadowrootmode='open'><a href=/s>s</a><template><a href=/t>t</a><x-b><template shadowrootmode=open><a href=/u>u</a></template></x-b></template></template><a href=/l>l</a></x-a>"
     doc = read_html(shadow + "<template data-shadowrootmode=open><a href=/v>v</a></template><template shadowrootmode=opened>w</template><p>z")
     assert ([a.href for a in doc.anchors], doc.text) == (["/s", "/l"], "sl\nz")
+    assert read_html("<!-- <template> --><script>'<template>'</script><TEMPLATE ShadowRootMode=Open>s<!--> <!-- </template> -->t</template><template>x</template>").text == "s t"
     assert read_html("<template shadowrootmode=open " * 50_000).text == ""
+    assert read_html("<template shadowrootmode=open>" + "<!-<script>" * 50_000 + "<!--" * 50_000).text == ""
 
 
 def test_title_is_the_documents():

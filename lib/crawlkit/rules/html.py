@@ -117,16 +117,19 @@ def parse_tree(markup: str | bytes) -> tuple[LexborHTMLParser, list[str]]:
     return LexborHTMLParser(safe, options=_OPTIONS), cut
 
 
-_TEMPLATE = re.compile(rb"<(/?)template(?=[\t\n\x0c\r />])(?:(?=[^<>]{0,500}?[\t\n\x0c\r /\"']shadowrootmode[\t\n\x0c\r ]*=[\t\n\x0c\r ]*[\"']?(?:open|closed)(?![a-z]))())?", re.IGNORECASE)
+# comments and scripts hold no tags
+_TEMPLATE = re.compile(rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<script(?=[\t\n\x0c\r />]).*?(?:</script|\Z)|<(/?)template(?=[\t\n\x0c\r />])(?:(?=[^<>]{0,500}?[\t\n\x0c\r /\"']shadowrootmode[\t\n\x0c\r ]*=[\t\n\x0c\r ]*[\"']?(?:open|closed)(?![a-z]))())?", re.IGNORECASE | re.DOTALL)
 
 
 def _shadow_roots(raw: bytes) -> bytes:
     """The page with its declarative shadow roots (HTML Standard 13.2.6.4.4) as elements: a browser shows them, and lexbor takes them for templates."""
-    if b"shadowrootmode" not in raw:
+    if not (b"emplate" in raw or b"EMPLATE" in raw) or b"shadowrootmode" not in raw.lower():  # few pages need the copy
         return raw
     shown: list[bool] = []  # of the open templates
 
     def renamed(match: re.Match[bytes]) -> bytes:
+        if match[1] is None:
+            return match[0]
         if match[1]:
             return b"</shadow-root" if shown and shown.pop() else match[0]
         shown.append(match[2] is not None and all(shown[-1:]))
