@@ -163,6 +163,12 @@ def test_an_agent_that_no_group_can_name(tmp_path):
     refused(run("robots", path, "http://site.example/", "--agent", "Mozilla/5.0 (compatible; mybot/1.0)"), "--agent", "product token")
 
 
+def test_a_path_that_holds_an_address_is_judged_as_a_path(tmp_path):
+    path = tmp_path / "robots.txt"
+    path.write_text("User-agent: *\nDisallow: /r?u=http\n")
+    assert run("robots", path, "/r?u=http://other.example/").out.startswith("disallowed by line 2")
+
+
 def test_the_folder_is_a_file(tmp_path):
     path = tmp_path / "d"
     path.write_text("x")

@@ -205,7 +205,7 @@ def robots(file: Annotated[Path, typer.Argument(help="A robots.txt file.")], url
         if agent and (" " in agent or not is_product_token(agent.partition("/")[0])):
             raise ConfigError(f"--agent {agent!r:.80}: give the product token alone (letters, _ and -), for example mybot")
         found = parse(file.read_bytes(), cfg.robots.max_bytes)
-        m = found.match(agent or cfg.agent.name, as_sent(url) if "://" in url else url)
+        m = found.match(agent or cfg.agent.name, url if url.startswith("/") or "://" not in url else as_sent(url))
         row = {"url": url, "allowed": m.allowed, "line_no": m.line_no, "line": m.line, "group": m.group, "crawl_delay_s": found.crawl_delay_s(agent or cfg.agent.name), "sitemaps": list(found.sitemaps)}
         emit(row, as_json, lambda v: f"{'allowed' if v['allowed'] else 'disallowed'}" + (f" by line {v['line_no']}: {v['line']}" if v["line_no"] else " (no rule matches)"))
         if not m.allowed:

@@ -103,12 +103,12 @@ except ImportError:
 
 
 def path_of(url: str) -> str:
-    """Path and query of a URL in the normal spelling."""
+    """Path and query of a URL, or of a path, in the normal spelling."""
     slash = url.find("/", 8)
     if slash > 0 and url.startswith("http") and "#" not in url and url.find("?", 0, slash) < 0:  # as canonical URLs are
         path = url[slash:]
         return path if _NORMAL.fullmatch(path) else _normal(path.encode("utf-8", "replace").decode("latin-1"))
-    _, mark, rest = url.partition("://")
+    _, mark, rest = ("", "", url) if url.startswith("/") else url.partition("://")
     rest = (rest if mark else url).partition("#")[0]
     if mark or not rest.startswith("/"):
         starts = [at for at in (rest.find("/"), rest.find("?")) if at >= 0]
