@@ -44,6 +44,7 @@ def test_host_only_and_domain_cookies():
 def test_secure_and_prefixes():
     assert sent("a=1; Secure", secure=True) is None and sent("a=1; Secure", secure=True, to_secure=True) == "a=1"
     assert sent("__Host-a=1; Secure; Path=/", secure=True, to_secure=True) == "__Host-a=1"
+    assert sent("__Host-a=1; Secure", secure=True, to_secure=True) is None  # 6265bis 5.7: the attribute is required
     assert sent("__Host-a=1; Secure; Path=/; Domain=site.example", secure=True, to_secure=True) is None
 
 

@@ -71,7 +71,7 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
         return None
     cookie = Cookie(name, value, host, default_path(path), True, False, None)
     max_age: float | None = None
-    domain = ""
+    domain, has_path = "", False
     for part in rest.split(";") if rest else ():
         key, _, text = (p.strip(" \t") for p in part.partition("="))
         if len(text) > MAX_ATTRIBUTE_CHARS:
@@ -84,6 +84,7 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
             case "domain" if text.strip("."):
                 domain = _ascii_domain(text.removeprefix("."))
             case "path":
+                has_path = True
                 cookie = replace(cookie, path=text if text.startswith("/") else default_path(path))
             case "secure":
                 cookie = replace(cookie, secure=True)
@@ -100,7 +101,7 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
             return None
         cookie = replace(cookie, domain=domain, host_only=False)
     prefix = name[:9].lower()
-    if (cookie.secure and not secure) or (prefix == "__secure-" and not cookie.secure) or (prefix.startswith("__host-") and not (cookie.secure and cookie.host_only and cookie.path == "/")):
+    if (cookie.secure and not secure) or (prefix == "__secure-" and not cookie.secure) or (prefix.startswith("__host-") and not (cookie.secure and cookie.host_only and has_path and cookie.path == "/")):
         return None
     return cookie
 
