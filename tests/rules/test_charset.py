@@ -102,6 +102,7 @@ def test_bytes_of_other_encodings_are_detected():
     assert decode(russian.encode("cp1251"))[0] == russian
     assert decode(japanese.encode("cp932"))[0] == japanese
     assert decode(japanese.encode("iso-2022-jp")) == (japanese, ("iso-2022-jp", "detected"))
+    assert "hello" in decode(b"\x1b$)C\x0eabc\x0f hello " * 3)[0]  # ISO-2022-KR is one of those that are replaced whole, if a label says so
 
 
 def test_header_parameter():
@@ -109,6 +110,7 @@ def test_header_parameter():
     assert header_charset("text/html; xcharset=utf-8") is None
     assert header_charset(None) is None
     assert header_charset('text/html; a="; charset=big5\\"; charset=gbk"; charset=koi8-r') == "koi8-r"  # a quoted string is one value (RFC 9110 5.6.6)
+    assert header_charset('text/html; charset="utf\\-8"') == "utf-8"  # 5.6.4
     assert header_charset("text/html; charset=; charset='utf-8'; charset=big5") == "utf-8"
 
 

@@ -203,7 +203,7 @@ def _detect(body: bytes) -> Encoding:
         return Encoding("utf-8", "detected")
     found = cchardet.detect(told)
     name = encoding_of(_ALIASES.get((found.get("encoding") or "").lower(), found.get("encoding") or ""))
-    if not name or (found.get("confidence") or 0) < 0.3:
+    if not name or name == "replacement" or (found.get("confidence") or 0) < 0.3:
         return Encoding("windows-1252", "default")
     return Encoding(name, "detected")
 

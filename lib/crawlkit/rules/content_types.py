@@ -19,6 +19,7 @@ _UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*", "appl
 _TYPE = re.compile(r"[ \t]*([A-Za-z0-9!#$&^_.+*-]{1,127}/[A-Za-z0-9!#$&^_.+*-]{1,127})[ \t]*(?:;|,|\Z)")
 _MEMBER = re.compile(r"""(?:[^,"]|"(?:[^"\\]|\\.)*"?)+""", re.DOTALL)
 _PARAMETER = re.compile(r""";[ \t]*+([^\s;="]*+)[ \t]*+(?:=[ \t]*+(?:"((?:[^"\\]++|\\.)*+)"?+|'([^';]*+)'?+|([^\s;,"']++)))?+[^;]*+""", re.S)
+_PAIR = re.compile(r"\\(.)", re.DOTALL)  # RFC 9110 5.6.4
 _HTML = re.compile(
     rb"[\t\n\x0c\r ]*(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|link)[\t\n\x0c\r />])", re.IGNORECASE
 )
@@ -30,7 +31,7 @@ _XHTML = re.compile(
 
 def charset_parameter(content_type: str) -> str | None:
     """The first charset parameter that says something, of one type; quoted strings of other parameters hold none."""
-    return next(("".join(values) for name, *values in _PARAMETER.findall(content_type) if name.lower() == "charset" and any(values)), None)
+    return next((_PAIR.sub(r"\1", values[0]) or values[1] or values[2] for name, *values in _PARAMETER.findall(content_type) if name.lower() == "charset" and any(values)), None)
 
 
 def sole_type(content_type: str | None) -> str:
