@@ -5,6 +5,7 @@ Times are Unix seconds (float, UTC) in Python values and TIMESTAMP in tables. Si
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -52,6 +53,13 @@ class FetchRequest:
     method: str = "GET"
 
 
+def header_list(headers: Iterable[tuple[str, str]], name: str) -> str | None:
+    """All lines of a header as one list (RFC 9110 5.3), case-insensitive; None if there is none."""
+    low = name.lower()
+    values = [v for k, v in headers if k.lower() == low]
+    return ", ".join(values) if values else None
+
+
 @dataclass(slots=True)
 class Answer:
     """What came back. `error` is set (a Reason) when no usable answer came; then status is None.
@@ -88,10 +96,8 @@ class Answer:
         return next((v for k, v in self.headers if k.lower() == low), None)
 
     def header_list(self, name: str) -> str | None:
-        """All lines of a header as one list (RFC 9110 5.3), case-insensitive."""
-        low = name.lower()
-        values = [v for k, v in self.headers if k.lower() == low]
-        return ", ".join(values) if values else None
+        """All lines of a header as one list, case-insensitive."""
+        return header_list(self.headers, name)
 
 
 @dataclass(slots=True)

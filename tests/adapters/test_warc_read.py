@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from crawlkit.adapters.warc_check import check
 from crawlkit.adapters.warc_read import MAX_WARC_HEAD_BYTES, iter_records, parse_record, read_record
+from crawlkit.exports.wet import envelope
 from crawlkit.outcomes import Reason, Refused
 from tests.examples import examples
 from tests.shared_data import shared
@@ -208,3 +209,10 @@ def test_no_bytes_raise_anything_else(tail, start):
 def test_long_warc_header_is_bounded():
     fields = [f"X-{n}: {'a' * 1000}" for n in range(MAX_WARC_HEAD_BYTES // 1000)]
     assert not check(io.BytesIO(record(HTTP, *fields)))["ok"]
+
+
+def test_the_type_that_counts_is_the_last_of_several_lines():
+    data = record(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nX: y\r\nContent-Type: text/html\r\n\r\n<title>t</title>")
+    assert check(io.BytesIO(data))["html_records"] == 1
+    http = envelope(parse_record(data), "a.warc")["Envelope"]["Payload-Metadata"]["HTTP-Response-Metadata"]
+    assert http["HTML-Metadata"]["Head"]["Title"] == "t"

@@ -67,3 +67,11 @@ def test_a_caller_that_stops_leaves_no_child(monkeypatch):
     next(results)
     results.close()
     assert children() <= before
+
+
+def test_a_sitemap_is_read_in_the_charset_that_counts():
+    """Of several Content-Types the last one's (Fetch Standard), as for pages."""
+    row = dict.fromkeys(c.split(" ", 1)[0] for c in parse.ITEM_SCHEMA) | {"capture_id": "", "kind": "sitemap", "url": "http://site.example/s.xml", "outcome": "fetched", "depth": 0, "redirects": 0, "quality": 0.5}
+    row["content_type"] = "text/xml;charset=utf-8, text/xml;charset=windows-1251"
+    body = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>http://site.example/ж</loc></url></urlset>".encode("cp1251")
+    assert [found["url"] for found in parse.parse_item(row, lambda *_: ([], body), Config(), 0.0)["found"]] == ["http://site.example/%D0%B6"]

@@ -20,8 +20,9 @@ from crawlkit.adapters.guard import Guard, Place, Resolves, parse_place
 from crawlkit.adapters.session import Session
 from crawlkit.config import Agent, Fetch
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.records import Answer, FetchRequest
+from crawlkit.records import Answer, FetchRequest, header_list
 from crawlkit.rules.conditional import conditional_headers
+from crawlkit.rules.content_types import sole_type
 from crawlkit.rules.http1 import ResponseReader
 
 TICK_S = 0.05
@@ -53,7 +54,7 @@ def request_bytes(request: FetchRequest, target: str) -> bytes:
 
 def type_refused(content_type: str | None, allowed: Sequence[str]) -> bool:
     """Is this Content-Type outside the allowed beginnings? A missing one is not, nor is anything if none are given."""
-    return bool(allowed and content_type and content_type.strip()) and not content_type.strip().lower().startswith(tuple(allowed))
+    return bool(allowed and content_type and content_type.strip()) and not sole_type(content_type).strip().lower().startswith(tuple(allowed))
 
 
 def without_credentials(url: str) -> str:
@@ -140,7 +141,7 @@ class Engine:
             refused: list[str] = []
 
             def refuses(reader: ResponseReader) -> bool:
-                kind = reader.header("content-type")
+                kind = header_list(reader.headers, "content-type")
                 if reader.status // 100 == 2 and type_refused(kind, allowed):
                     refused.append(kind[:200])
                 return bool(refused)

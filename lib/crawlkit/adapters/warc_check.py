@@ -9,6 +9,8 @@ from typing import Any, BinaryIO
 
 from crawlkit.adapters.warc_read import WarcSource, content_length, damaged, is_http
 from crawlkit.outcomes import Refused
+from crawlkit.records import header_list
+from crawlkit.rules.content_types import media_type
 from crawlkit.rules.http1 import ResponseReader
 from crawlkit.rules.http1_head import HEAD_END, MAX_HEAD_BYTES
 
@@ -79,8 +81,8 @@ class _Audit:
                 self._decoded.update(self._reader.drain())
 
     def is_html(self) -> bool:
-        kind = (self._reader.header("content-type") if self._http else None) or ""
-        return self._headers.get("warc-type") == "response" and kind.strip().lower().startswith(("text/html", "application/xhtml+xml"))
+        kind = media_type(header_list(self._reader.headers, "content-type"))
+        return self._http and self._headers.get("warc-type") == "response" and kind in ("text/html", "application/xhtml+xml")
 
     def digest_errors(self) -> int:
         wrong = self._block is not None and not _matches(self._headers["warc-block-digest"], self._block)

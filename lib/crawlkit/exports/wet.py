@@ -17,6 +17,7 @@ from crawlkit.adapters.warc import warc_date
 from crawlkit.adapters.warc_read import WarcRecord, iter_records
 from crawlkit.exports.files import atomic
 from crawlkit.exports.source import Source
+from crawlkit.records import header_list
 from crawlkit.rules.content_coding import decode_content
 from crawlkit.rules.content_types import kind_of
 from crawlkit.rules.digests import sha1_digest
@@ -79,7 +80,7 @@ def envelope(record: WarcRecord, filename: str) -> dict[str, Any]:
 
 
 def _html(record: WarcRecord) -> dict[str, Any]:
-    content_type = next((v for k, v in record.http_headers if k.lower() == "content-type"), None)
+    content_type = header_list(record.http_headers, "content-type")
     body = decode_content(record.payload, [v for k, v in record.http_headers if k.lower() == "content-encoding"], MAX_DECODED_BYTES).body
     if record.type != "response" or not body or kind_of(body, content_type) != "html":
         return {}

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from crawlkit import __version__
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason
-from crawlkit.rules.charset import charset_of_content
+from crawlkit.rules.charset import header_charset
 from crawlkit.rules.content_types import media_type
 from crawlkit.rules.domains import host_bucket, registered_domain
 from crawlkit.rules.scope import Scope, scope_reason
@@ -37,7 +37,7 @@ def read_sitemap(out: dict[str, Any], row: dict[str, Any], body: bytes, cut: boo
 
     An entry dated after our copy makes its URL due (fold); a date in the future is no evidence.
     """
-    sitemap = parse(body, row["url"], charset=charset_of_content(row["content_type"] or ""), vouched=frozenset(row["vouched"] or ()), policy=policy)
+    sitemap = parse(body, row["url"], charset=header_charset(row["content_type"]), vouched=frozenset(row["vouched"] or ()), policy=policy)
     if sitemap.kind == "none":
         return False
     kind = "feed" if sitemap.kind in FEEDS else "sitemap"
