@@ -15,6 +15,7 @@ from crawlkit.adapters.warc_check import check
 from crawlkit.adapters.warc_read import MAX_WARC_HEAD_BYTES, iter_records, parse_record, read_record
 from crawlkit.exports.wet import envelope
 from crawlkit.outcomes import Reason, Refused
+from crawlkit.rules.digests import sha1_digest
 from tests.examples import examples
 from tests.shared_data import shared
 
@@ -216,3 +217,16 @@ def test_the_type_that_counts_is_the_last_of_several_lines():
     assert check(io.BytesIO(data))["html_records"] == 1
     http = envelope(parse_record(data), "a.warc")["Envelope"]["Payload-Metadata"]["HTTP-Response-Metadata"]
     assert http["HTML-Metadata"]["Head"]["Title"] == "t"
+
+
+@pytest.mark.parametrize("codings, frame", [("gzip", lambda b: b), ("gzip, chunked", lambda b: b"%x\r\n%b\r\n0\r\n\r\n" % (len(b), b))])
+def test_the_check_and_the_reader_agree_on_the_payload_of_compressed_transfers(codings, frame):
+    inner = gzip.compress(b"hello")
+    body = frame(inner)
+
+    def errors(payload: bytes) -> int:
+        digest = f"WARC-Payload-Digest: {sha1_digest(payload)}"
+        return check(io.BytesIO(record(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {codings}\r\n\r\n".encode() + body, digest)))["digest_errors"]
+
+    assert parse_record(record(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {codings}\r\n\r\n".encode() + body)).payload == b"hello"
+    assert [errors(payload) for payload in (b"hello", inner, body, b"hell")] == [0, 0, 0, 1]

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from crawlkit.adapters.warc_read import WarcSource, content_length, damaged, is_http
+from crawlkit.adapters.warc_read import MAX_RECORD_BYTES, WarcSource, content_length, damaged, is_http
 from crawlkit.outcomes import Refused
 from crawlkit.records import header_list
 from crawlkit.rules.content_types import media_type
@@ -20,8 +20,8 @@ MANDATORY = ("warc-type", "warc-record-id", "warc-date")  # WARC 1.1 5.1 to 5.5;
 def check(file: BinaryIO | Path) -> dict[str, Any]:
     """Reads a whole file: ok, records, urls, html_records, digest_errors, error (or None), error_offset, records_before_error.
 
-    `error_offset` is where the bad record (its gzip member) starts. Memory does not grow with record sizes;
-    `urls` holds the target of each response and resource record.
+    `error_offset` is where the bad record (its gzip member) starts. Memory does not grow with record sizes, but where
+    a body is compressed for its transfer (MAX_RECORD_BYTES of it); `urls` holds the target of each response and resource record.
     """
     if isinstance(file, Path):
         with file.open("rb") as opened:
@@ -60,6 +60,7 @@ class _Audit:
         self._decoded = self._payload and self._payload.copy()  # of the body without transfer coding
         self._head = b"" if self._http else None
         self._reader = ResponseReader(max_body_bytes=1 << 62)
+        self._whole: ResponseReader | None = None  # of a body that is compressed for its transfer, which is held for that
 
     def feed(self, piece: bytes) -> None:
         if self._block:
@@ -72,6 +73,9 @@ class _Audit:
             at = end.end() if end else len(self._head)
             piece = self._head[at:]
             self._reader.feed(self._head[:at])
+            if self._payload and self._reader.codings:
+                self._whole = ResponseReader(max_body_bytes=MAX_RECORD_BYTES)
+                self._whole.feed(self._head[:at])
             self._reader.drain()
             self._head = None
         if self._payload:
@@ -79,6 +83,8 @@ class _Audit:
             if self._reader.transfer_decoded:
                 self._reader.feed(piece)
                 self._decoded.update(self._reader.drain())
+        if self._whole:
+            self._whole.feed(piece)
 
     def is_html(self) -> bool:
         kind = media_type(header_list(self._reader.headers, "content-type"))
@@ -88,6 +94,10 @@ class _Audit:
         wrong = self._block is not None and not _matches(self._headers["warc-block-digest"], self._block)
         if self._payload and self._headers.get("warc-type") != "revisit" and "warc-segment-number" not in self._headers:
             hashes = [self._payload, self._decoded] if self._reader.transfer_decoded else [self._payload]
+            if self._whole:
+                self._whole.eof()
+                hashes.append(_digest_of(self._headers["warc-payload-digest"]))
+                hashes[-1].update(self._whole.body)
             wrong += not any(_matches(self._headers["warc-payload-digest"], h) for h in hashes)
         return int(wrong)
 

@@ -49,6 +49,7 @@ class ResponseReader:
         self.notes: list[str] = []
         self.truncated: str | None = None
         self.transfer_decoded = False
+        self.codings: tuple[str, ...] = ()  # compressions to be undone at the end
         self.error: Reason | None = None
         self.error_detail = ""
         self.keep_alive = False
@@ -67,7 +68,6 @@ class ResponseReader:
         self._expect = "size"  # size, end (of chunk data), trailer
         self._chunks = 0
         self._trailer_bytes = 0
-        self._codings: tuple[str, ...] = ()
 
     def feed(self, data: bytes) -> None:
         """The next bytes received."""
@@ -106,7 +106,7 @@ class ResponseReader:
 
     def drain(self) -> bytes:
         """Takes the body bytes read so far out of the reader: for bodies that are not to be held in memory, whose compressions stay."""
-        self._codings = ()
+        self.codings = ()
         body, self._parts = self.body, []
         return body
 
@@ -143,13 +143,13 @@ class ResponseReader:
 
     def _over(self) -> None:
         self.done = True
-        if self._codings and self.error is None:
+        if self.codings and self.error is None:
             self._undo()
         self._take = _nothing  # a method of ours would hold us, body and all, until the collector comes by
 
     def _undo(self) -> None:
         """Transfer codings beside chunked, which no request of ours asks for (RFC 9112 7.2, 7.4): the payload is what is inside."""
-        decoded = decode_content(self.body, self._codings, self._max)
+        decoded = decode_content(self.body, self.codings, self._max)
         if decoded.error:
             self._note("te_damaged")
         self.truncated = self.truncated or decoded.truncated
@@ -217,7 +217,7 @@ class ResponseReader:
         frame = framing(head, self._method)
         self.notes += head.notes
         self.keep_alive = frame.keep_alive
-        self.transfer_decoded, self._codings = frame.kind == "chunked" or bool(frame.codings), frame.codings
+        self.transfer_decoded, self.codings = frame.kind == "chunked" or bool(frame.codings), frame.codings
         self._take = self._by_length if frame.kind == "length" else self._chunked if frame.kind == "chunked" else self._until_close
         self._cut, self._left = frame.length > self._max, min(frame.length, self._max)
         if frame.kind == "none" or (frame.kind == "length" and not frame.length):
