@@ -60,6 +60,7 @@ def test_rdf():
         ('<link rel="enclosure" href="/e"/><link rel="ALTERNATE" href="/a"/><link href="/b"/>', ["/a"]),
         ('<source><link href="/s"/><updated>2000</updated></source><link href="/a"/>', ["/a"]),
         ('<content type="xhtml"><div><link href="/x"/></div></content><link href="/a"/>', ["/a"]),  # only an entry's own link (RFC 4287 4.1.2)
+        ('<summary type="xhtml"><details><summary>s</summary><link href="/x"/></details></summary><link href="/a"/>', ["/a"]),
         ('<summary type="xhtml"><source><link href="/x"/></source><link href="/y"/></summary><content src="/z"/><link href="/a"/>', ["/a"]),
         ("<link rel='alternate' href='/x?a=1&amp;b=2'></link>", ["/x?a=1&b=2"]),
         ('<link rel="self" href="/s"/>', []),

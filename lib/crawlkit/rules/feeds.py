@@ -28,7 +28,7 @@ def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
     """
     top, depth = root.name, 1
     base = _base(out.url, root)
-    item_base, link, guid, about, dates, inside = None, None, None, None, {}, ""
+    item_base, link, guid, about, dates, inside = None, None, None, None, {}, None
     dated = ("pubdate", "date", "updated", "published")
     texts = frozenset({"link", "guid", *dated})
     for event in scanner.events(frozenset({"channel", "item", *_WITH_OWN_LINK, *texts}), frozenset({top, "item", *_WITH_OWN_LINK}), texts):
@@ -39,7 +39,7 @@ def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
         elif name in ("item", top):
             if item_base is not None:
                 _rss_item(out, item_base, link, guid, about, dates)
-            item_base, link, guid, about, dates, inside = None, None, None, None, {}, ""
+            item_base, link, guid, about, dates, inside = None, None, None, None, {}, None
             if name == top:
                 depth -= 1
                 if not depth:
@@ -80,14 +80,14 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
     """Entries of an Atom feed: the first `alternate` link (RFC 4287 4.2.7), within `xml:base`; without one, an `id` that is an
     address, as many are. True: the feed was whole."""
     base = _base(out.url, root)
-    entry_base, link, permalink, dates, inside = None, None, None, {}, ""
+    entry_base, link, permalink, dates, inside = None, None, None, {}, None
     dated = ("updated", "published", "modified", "issued")
     for event in scanner.events(frozenset({"entry", "link", "id", *_NOT_THE_ENTRYS, *dated}), frozenset({"feed", "entry", *_NOT_THE_ENTRYS}), frozenset({"id", *dated})):
         name = event.name
         if name in ("entry", "feed"):
             if entry_base is not None:
                 _atom_entry(out, link or permalink, dates)
-            entry_base, link, permalink, dates, inside = None, None, None, {}, ""
+            entry_base, link, permalink, dates, inside = None, None, None, {}, None
             if name == "feed":
                 return True
             out.out.bad_entries += event.empty
@@ -111,11 +111,13 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
     return False
 
 
-def _inside(inside: str, event: Event) -> str:
-    """The element with links of its own that the next tags stand in; "": none."""
-    if event.closing:
-        return "" if event.name == inside else inside
-    return inside or ("" if event.empty else event.name)
+def _inside(inside: tuple[str, int] | None, event: Event) -> tuple[str, int] | None:
+    """The element with links of its own that the next tags stand in, and how often it is open (HTML has a `summary` too); None: none."""
+    name, depth = inside or (event.name, 0)
+    if event.name != name or event.empty:
+        return inside
+    depth += -1 if event.closing else 1
+    return (name, depth) if depth > 0 else None
 
 
 def _atom_entry(out: Collector, link: tuple[str, str] | None, dates: dict[str, str]) -> None:
