@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,17 @@ def test_llhttp_suite(piece):
 def test_a_compression_undone_is_cut_at_the_limit():
     reader = read(OK + b"Transfer-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(1 << 20)), limit=2000)
     assert (reader.body, reader.body_bytes, reader.truncated) == (bytes(2000), 2000, "length")
+
+
+@pytest.mark.parametrize("frame", [b"Transfer-Encoding: gzip\r\n\r\n%b", b"Transfer-Encoding: gzip, chunked\r\n\r\nfff\r\n%b"])
+@pytest.mark.parametrize("size", [1, 97, 4096])
+def test_a_compressed_transfer_longer_than_the_limit_is_undone_up_to_there(frame, size):
+    plain = hashlib.shake_128(b"x").digest(4000)
+    raw = OK + frame % gzip.compress(plain)
+    reader = ResponseReader(max_body_bytes=1000)
+    for at in range(0, len(raw), size):
+        reader.feed(raw[at : at + size])
+    assert reader.done and reader.truncated == "length" and 900 < len(reader.body) == reader.body_bytes <= 1000 and plain.startswith(reader.body)
 
 
 def test_a_drained_body_keeps_its_compression():

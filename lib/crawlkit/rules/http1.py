@@ -244,11 +244,10 @@ class ResponseReader:
 
     def _append(self, data: bytes) -> None:
         room = self._max - self.body_bytes
+        self._parts.append(data[:room] if len(data) > room else data)
+        self.body_bytes += len(self._parts[-1])
         if len(data) > room:
-            data = data[:room]
             self.cut("length")
-        self._parts.append(data)
-        self.body_bytes += len(data)
 
     def _chunked(self, data: bytes) -> None:
         at, end = 0, len(data)
