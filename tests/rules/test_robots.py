@@ -259,6 +259,17 @@ def test_hostile_files_are_linear(name, built, monkeypatch):
         within(0.01 if built else 0.1, lambda: robots.match("x", "http://h.example/" + path))
 
 
+@BUILT
+@pytest.mark.parametrize("length", [4, 8, 16])
+def test_pieces_that_are_almost_there_cost_no_search_each(length):
+    """Each search reads the whole path; the parts of a piece tell before that it is not there."""
+    half = "a" * (length // 2)
+    robots = parse("".join(["User-agent: *\n", *(f"Disallow: /*{half}{chr(65 + i % 26)}{chr(65 + i // 26 % 26)}{i:x}{half}\n" for i in range(500_000 // (length + 20)))]).encode())
+    robots.match("x", "http://h.example/")
+    within(0.01, lambda: robots.match("x", "http://h.example/" + "a" * 2047))
+    within(0.02, lambda: robots.match("x", "http://h.example/" + "a" * 60_000))
+
+
 LINES = st.sampled_from([b"User-agent: *", b"User-agent: x", b"Disallow: /", b"Disallow: /a*b$", b"Allow: /%", b"Crawl-delay: 1", b"Sitemap: /s", b"Disallow", b":", b"#", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00", b"Disallow: \xe9", b"Content-Signal: a=b"])
 
 

@@ -8,13 +8,18 @@
 
 typedef unsigned char byte;
 enum { ANY = 0, END = 1 }; /* what stands for `*`, and for `$` at the end */
-enum { FEW = 32, SLOTS = 1 << 16 };
+enum { FEW = 32, SLOTS = 1 << 16, LONG = 8 };
 
-/* Where each text of one to three characters starts first and last in the path, counted from 1, by a hash: too early and too late where
- * two share a slot, never the other way. So a piece that cannot come any more costs one look, and one that comes late no search. */
+/* Where each text of one to three characters and of LONG starts first and last in the path, counted from 1, by a hash: too early and too late
+ * where two share a slot, never the other way. So a piece whose parts are not all there in reach costs a look at each, and no search. */
 static uint16_t first[SLOTS], last[SLOTS];
 
 static uint16_t slot(const byte *text, Py_ssize_t size) {
+    if (size >= LONG) {
+        uint64_t eight;
+        memcpy(&eight, text, LONG);
+        return (uint16_t)(eight * 0x9E3779B97F4A7C15u >> 48);
+    }
     uint32_t h = text[0];
     if (size > 1) h = (h | (uint32_t)text[1] << 8) ^ 0x10000;
     if (size > 2) h = (h | (uint32_t)text[2] << 16) ^ 0x2000000;
@@ -24,11 +29,26 @@ static uint16_t slot(const byte *text, Py_ssize_t size) {
 static void remember(const byte *path, Py_ssize_t size) {
     memset(last, 0, sizeof last);
     for (Py_ssize_t at = 0; at < size; at++)
-        for (Py_ssize_t n = 1; n <= 3 && n <= size - at; n++) {
+        for (Py_ssize_t n = 1; n <= LONG && n <= size - at; n += n == 3 ? LONG - 3 : 1) {
             uint16_t here = slot(path + at, n);
             if (!last[here]) first[here] = (uint16_t)(at + 1);
             last[here] = (uint16_t)(at + 1);
         }
+}
+
+/* Narrows `at` and `end`, within which a piece is to be looked for; 0: it is not there. */
+static int in_reach(const byte *piece, Py_ssize_t size, const byte *path, const byte **at, const byte **end) {
+    const Py_ssize_t n = size >= LONG ? LONG : size > 3 ? 3 : size;
+    Py_ssize_t low = *at - path, high = *end - path - size;
+    for (Py_ssize_t i = 0; i + n <= size; i++) {
+        uint16_t there = slot(piece + i, n);
+        if (first[there] - 1 - i > low) low = first[there] - 1 - i;
+        if (last[there] - 1 - i < high) high = last[there] - 1 - i;
+        if (!last[there] || high < low) return 0;
+    }
+    *at = path + low;
+    *end = path + high + size;
+    return 1;
 }
 
 static int matches(const byte *pattern, const byte *pattern_end, const byte *path, const byte *end, int remembered) {
@@ -46,12 +66,9 @@ static int matches(const byte *pattern, const byte *pattern_end, const byte *pat
         } else if (!next && anchored) {
             return !memcmp(end - size, piece, (size_t)size);
         } else if (size) {
-            if (remembered) {
-                uint16_t there = slot(piece, size);
-                if (last[there] <= at - path) return 0;
-                if (first[there] - 1 > at - path) at = path + first[there] - 1;
-            }
-            const byte *found = memmem(at, (size_t)(end - at), piece, (size_t)size);
+            const byte *stop = end;
+            if (remembered && !in_reach(piece, size, path, &at, &stop)) return 0;
+            const byte *found = memmem(at, (size_t)(stop - at), piece, (size_t)size);
             if (!found) return 0;
             at = found + size;
         }
