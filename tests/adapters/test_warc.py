@@ -126,7 +126,7 @@ def test_revisits(tmp_path):
     "raw, head, body",
     [
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: chunked\r\n\r\n", b"hello"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 99\r\n\r\n" + gzip.compress(b"hello"), b"HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: gzip\r\nX-Crawler-Content-Length: 99\r\n\r\n", b"hello"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 99\r\n\r\n" + gzip.compress(b"hello", mtime=0), b"HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: gzip\r\nX-Crawler-Content-Length: 99\r\n\r\n", b"hello"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: gzip, chunked\r\n\r\n", b"hello"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nshort", b"HTTP/1.1 200 OK\r\nX-Crawler-Content-Length: 99\r\n\r\n", b"short"),
         (b"HTTP/1.1 200 Ok\xc9\r\nset-COOKIE:a=\xe9\r\nX-Empty:\r\n\r\n\x00\xff", b"HTTP/1.1 200 Ok\xc9\r\nset-COOKIE:a=\xe9\r\nX-Empty:\r\n\r\n", b"\x00\xff"),
