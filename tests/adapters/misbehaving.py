@@ -106,7 +106,9 @@ ADDED = [
     Served("length and nothing", "8.6", ok("Content-Length: 0")),
     Served("no Content-Type", "8.3", ok("Content-Length: 1", body=b"x"), body=b"x"),
     Served("Content-Type of nonsense", "8.3", ok("Content-Type: ;;;", "Content-Length: 1", body=b"x"), "refused", "content_type", None),
-    Served("Content-Type twice", "8.3", ok("Content-Type: text/html", "Content-Type: image/png", "Content-Length: 1", body=b"x"), body=b"x"),
+    # the last type that is one: Fetch Standard, "extract a MIME type"
+    Served("Content-Type twice, the last of a page", "8.3", ok("Content-Type: image/png", "Content-Type: text/html", "Content-Length: 1", body=b"x"), body=b"x"),
+    Served("Content-Type twice, the last of an image", "8.3", ok("Content-Type: text/html", "Content-Type: image/png", "Content-Length: 1", body=b"x"), "refused", "content_type", None, note="text/html, image/png"),
     Served("video", "8.3", ok("Content-Type: video/mp4", "Content-Length: 9999999"), "refused", "content_type", None),
     Served("video with an error status", "8.3", answer(404, "Content-Type: video/mp4", "Content-Length: 1", body=b"x"), "http_error", "http_4xx", 404, b"x"),
     Served("gzip is stored as sent", "8.4", ok("Content-Encoding: gzip", f"Content-Length: {len(GZ)}", body=GZ), body=GZ),
