@@ -144,6 +144,14 @@ def test_utf8_is_what_python_decodes(raw):
         assert _scan.is_utf8(page) is charset.is_utf8(page)
 
 
+@given(st.lists(st.sampled_from([b"<", b"<ab", b"<aB", b"Abc", b"bC", b"C", b"ab", b"/", b"@", b"\x01\x02"]), max_size=8).map(b"".join))
+@example(b"<abc")
+@example(b"x<ab")
+@example(b"<<AbC>")
+def test_tags_are_found_alike(raw):
+    assert _scan.opens(raw, b"abc") is html.opens(raw, b"abc")
+
+
 @given(st.lists(st.sampled_from([b"<", b">", b"<b", b"<I ", b"<code/", b"a", b" ", b"=", b"'", b'"', b"/", b"x=1 ", b"y", b"<strong>", b"<em", b"\n", b"0" * 50]), max_size=60).map(b"".join))
 def test_tags_are_counted_alike(raw):
     assert (_scan.tag_measures(raw, 40, 3)[0], _scan.tag_measures(raw, 40, 3)[2:]) == (htmlguard.tag_measures(raw, 40, 3)[0], htmlguard.tag_measures(raw, 40, 3)[2:])

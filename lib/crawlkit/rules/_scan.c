@@ -42,6 +42,24 @@ static PyObject *is_utf8(PyObject *self, PyObject *argument) {
     return PyBool_FromLong(whole);
 }
 
+PyDoc_STRVAR(opens_doc, "opens(raw, name)\n\nWhether bytes hold '<' and this name (in lower case), in whatever case.");
+
+static PyObject *opens(PyObject *self, PyObject *args) {
+    Py_buffer raw;
+    const char *name;
+    Py_ssize_t length;
+    if (!PyArg_ParseTuple(args, "y*y#", &raw, &name, &length)) return NULL;
+    const byte *at = raw.buf, *end = at + raw.len;
+    int found = 0;
+    while (!found && raw.len > length && (at = memchr(at, '<', (size_t)(end - at))) && end - ++at >= length) {
+        Py_ssize_t same = 0;
+        while (same < length && (at[same] >= 'A' && at[same] <= 'Z' ? at[same] | 0x20 : at[same]) == (byte)name[same]) same++;
+        found = same == length;
+    }
+    PyBuffer_Release(&raw);
+    return PyBool_FromLong(found);
+}
+
 /* Characters of a path that is its own canonical spelling (urls.py, _UNIFORM_PATH), but for ";", which may start a session id. */
 static int is_plain(byte c) {
     static const char plain[128] = {
@@ -365,6 +383,7 @@ static PyMethodDef METHODS[] = {
     {"tag_measures", tag_measures, METH_VARARGS, tag_measures_doc},
     {"is_calm", is_calm, METH_VARARGS, is_calm_doc},
     {"is_utf8", is_utf8, METH_O, is_utf8_doc},
+    {"opens", opens, METH_VARARGS, opens_doc},
     {"host_of", host_of, METH_O, host_of_doc},
     {"visits", visits, METH_VARARGS, visits_doc},
     {"usual_head", (PyCFunction)(void (*)(void))usual_head, METH_FASTCALL, usual_head_doc},

@@ -123,7 +123,7 @@ _TEMPLATE = re.compile(rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<script(?=[\t\n\x0c\r />])
 
 def _shadow_roots(raw: bytes) -> bytes:
     """The page with its declarative shadow roots (HTML Standard 13.2.6.4.4) as elements: a browser shows them, and lexbor takes them for templates."""
-    if not (b"emplate" in raw or b"EMPLATE" in raw) or b"shadowrootmode" not in raw.lower():  # few pages need the copy
+    if not _opens(raw, b"template") or b"shadowrootmode" not in raw.lower():  # few pages need the copy
         return raw
     shown: list[bool] = []  # of the open templates
 
@@ -413,6 +413,16 @@ class _Walk:
             self.anchors[anchor][3].append(f" {raw['alt']} ")
         return anchor
 
+
+def opens(raw: bytes, name: bytes) -> bool:
+    """Twin of `_scan.opens`: whether bytes hold "<" and this name (in lower case), in whatever case."""
+    return re.search(b"<" + name, raw, re.IGNORECASE) is not None
+
+
+try:
+    from crawlkit.rules._scan import opens as _opens
+except ImportError:
+    _opens = opens
 
 try:
     from crawlkit.rules import _tree
