@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-from crawlkit.config import SparkConfig
-from tests.known_crawl import known_crawl  # noqa: F401  (a fixture)
-from tests.s3_server import KEYS
 
 
 # Folders and files whose tests start servers or processes, or wait for them: not part of the quick run, but of every `make test`.
 WAITING = ("control/", "exports/", "stages/test_parse", "test_one", "test_open", "test_bad_input_cli", "test_fakeweb", "test_metrics", "test_api", "rules/test_fuzz",
            *(f"adapters/test_{name}" for name in ("slot", "lease", "engine_requests", "fetcher", "dns", "objects", "not_s3", "delta_crash", "delta_s3", "guard_mutation", "proxy", "spool", "session", "floods", "misbehaving", "ssrf", "tls_transport")))
 
-# How a test's name begins that measures time, or takes more than a second: not part of the quick run either.
+# How a test's name begins that takes most of a second: not part of the quick run either, nor is one that measures (`within`).
 MEASURING = ("test_attack[", "test_no_page_takes_", "test_nothing_nests_deeper_", "test_memory_", "test_hostile_", "test_a_million_", "test_real_files_share", "test_ordinary_pages", "test_fragmentation_",
-             "test_the_walk_on_", "test_probe[dedup-P242a]", "test_minhash_articles", "test_equal_texts_are_linear", "test_thousands_of_hosts", "test_end_tags_", "test_formatting_", "test_a_srcset_of_",
-             "test_links_of_its_pages", "test_article_benchmark", "test_a_rate_is_", "test_a_child_counts", "test_a_part_in_c_of_an_", "test_a_language_is_told", "test_gzip", "test_blocks_cut_")
+             "test_the_walk_on_", "test_probe[dedup-P242a]", "test_minhash_", "test_equal_texts_are_linear", "test_thousands_of_hosts", "test_end_tags_", "test_formatting_", "test_a_srcset_of_",
+             "test_links_of_its_pages", "test_article_benchmark", "test_a_rate_is_", "test_a_child_counts", "test_a_part_in_c_of_an_", "test_a_language_is_told", "test_gzip", "test_blocks_cut_", "test_the_verb", "test_time_is_linear_", "test_damage_keeps_", "test_bytes_after_a_brotli_", "test_all_lengths_around_blocks", "test_an_article", "test_the_part_in_c_says_")
 
 LONG = ("test_kills", "test_submit")  # minutes each: make test-slow
+
+# A file of which no test is quick by its own word.
+OTHERS_ONLY = re.compile(r"^pytestmark = .*pytest\.mark\.(?:spark|slow)\b", re.MULTILINE)
 
 
 settings.register_profile("whole", deadline=None)  # how long an example takes is the machine's affair: under load laws failed by it alone
@@ -35,14 +37,42 @@ def is_quick(config):
 
 def pytest_configure(config):
     settings.load_profile("quick" if is_quick(config) else "whole")  # each law by fewer examples than in `make test`
+    if is_quick(config):
+        gc.set_threshold(100_000, 50, 100)  # thousands of short tests: a tenth of their time went to looking for garbage
 
 
 def pytest_xdist_auto_num_workers(config):
-    return 2 if is_quick(config) else 0  # the quick run is to take seconds; all others share one Spark session, and servers
+    return 2 if is_quick(config) or config.option.markexpr == "not slow or ci" else 0  # the quick run, and that of `make test`
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """All files with Spark tests to one process, first, since they share a session; each other file to whichever is free."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class BySession(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return "spark" if with_spark(config.rootpath / file) else file
+
+    config.option.loadscopereorder = is_quick(config)  # by the number of tests: files of many tests are not the long ones of `make test`
+    return BySession(config, log)
+
+
+@functools.cache
+def with_spark(path):
+    return "pytest.mark.spark" in path.read_text("utf-8")
 
 
 def pytest_ignore_collect(collection_path, config):
-    return True if is_quick(config) and (_is_waiting(collection_path) or collection_path.stem in LONG) else None  # nothing of them is quick: not even read
+    if not is_quick(config) or collection_path.suffix != ".py":
+        return None
+    return True if _is_waiting(collection_path) or collection_path.stem in LONG or OTHERS_ONLY.search(collection_path.read_text("utf-8")) else None  # nothing of them is quick: not even imported
+
+
+def pytest_unconfigure(config):
+    if is_quick(config):
+        gc.freeze()  # pytest looks for garbage once more, for a second
 
 
 def _is_waiting(path):
@@ -51,7 +81,8 @@ def _is_waiting(path):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if (_is_waiting(item.path) or item.name.startswith(MEASURING)) and item.get_closest_marker("slow") is None:
+        measures = item.name.startswith(MEASURING) or "within" in getattr(item.obj, "__code__", _is_waiting.__code__).co_names
+        if (_is_waiting(item.path) or measures) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.ci)
         elif item.path.stem in LONG:
@@ -60,11 +91,21 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
+    from crawlkit.config import SparkConfig
     from crawlkit.jars import s3_jar_folder
     from crawlkit.spark import build_session
+    from tests.s3_server import KEYS
 
     os.environ |= KEYS  # the JVM and its workers know the S3 servers of later tests from their start
 
     session = build_session(SparkConfig(), "crawlkit tests", tmp_path_factory.mktemp("spark"), quick=True, s3=s3_jar_folder().is_dir())
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def known_crawl(spark, tmp_path_factory):
+    from tests.known_crawl import known
+
+    folder = tmp_path_factory.mktemp("known")
+    return known(spark, folder, folder / "crawl")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from crawlkit.command import run_round
 from crawlkit.config import parse_config
 from crawlkit.crawl import Crawl
@@ -37,9 +35,3 @@ def known(spark, folder, place, sets=()):
         time.sleep(0.2)
         log = load_log(server.log)
     return web, job, log, expected(web, Policy(nows=nows))
-
-
-@pytest.fixture(scope="session")
-def known_crawl(spark, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("known")
-    return known(spark, folder, folder / "crawl")

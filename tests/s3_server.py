@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
 
 from crawlkit.config import S3
@@ -57,6 +56,8 @@ def _serving(command: list[str], says: str) -> Iterator[str]:
         else:
             raise RuntimeError(f"{command[0]} did not start")
         threading.Thread(target=lambda: [None for _ in server.stdout], daemon=True).start()  # its log must not fill the pipe
+        import boto3  # a fifth of a second
+
         boto3.client("s3", endpoint_url=found[1]).create_bucket(Bucket=BUCKET)
         yield found[1]
     finally:
@@ -69,6 +70,8 @@ def _serving(command: list[str], says: str) -> Iterator[str]:
 def new_bucket(endpoint: str) -> str:
     """A bucket of its own: a JVM keeps one way to each bucket, and each test server has one named `crawl`."""
     name = f"crawl-{uuid.uuid4().hex[:8]}"
+    import boto3
+
     boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=name)
     return name
 

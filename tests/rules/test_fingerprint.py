@@ -3,10 +3,10 @@ from __future__ import annotations
 import hashlib
 import tarfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from datasketch import MinHash, MinHashLSH
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +26,9 @@ from crawlkit.rules.fingerprint import (
     words,
 )
 from tests.shared_data import shared
+
+if TYPE_CHECKING:
+    from datasketch import MinHash
 
 WORDS = st.lists(st.sampled_from("alpha beta gamma delta epsilon zeta eta theta iota kappa".split()), min_size=3, max_size=60)
 
@@ -56,6 +59,8 @@ def by_definition(run: bytes) -> int:
 
 
 def datasketchs(text: str) -> MinHash:
+    from datasketch import MinHash  # its import takes a second
+
     reference = MinHash(num_perm=128, hashfunc=lambda run: by_definition(run) & 0xFFFFFFFF)
     reference.update_batch(runs(text))
     return reference
@@ -188,6 +193,8 @@ def test_bands_meet_at_the_threshold():
 
 def test_minhash_articles_suite():
     """Near-duplicate pairs of C. McCormick's MinHash data, by bands and verified Jaccard; none else among 100 and 1,000 articles."""
+    from datasketch import MinHashLSH
+
     with tarfile.open(shared("suites/minhash/articles.tar.gz")) as tar:
         files = {Path(m.name).name: tar.extractfile(m).read().decode("utf-8", "replace") for m in tar if m.isfile()}
     for size in (100, 1000):
