@@ -13,7 +13,12 @@ def main(names: list[str]) -> int:
         print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES + LONG)}", file=sys.stderr)
         return 2
     for name in names or NAMES:
-        importlib.import_module(f"bench.{name}").main()
+        try:
+            module = importlib.import_module(f"bench.{name}")
+        except ModuleNotFoundError as e:
+            print(f"bench {name} compares with {e.name}, which is not installed: `make bench NAME={name}`, or pip install --no-deps -r conf/bench.lock", file=sys.stderr)
+            return 2
+        module.main()
     return 0
 
 

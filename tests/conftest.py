@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import halves
+
 
 # Folders and files whose tests start servers or processes, or wait for them: not part of the quick run, but of every `make test`.
 WAITING = ("control/", "exports/", "stages/test_parse", "test_one", "test_open", "test_bad_input_cli", "test_fakeweb", "test_metrics", "test_api", "rules/test_fuzz",
@@ -38,11 +40,13 @@ def is_quick(config):
 def pytest_configure(config):
     settings.load_profile("quick" if is_quick(config) else "whole")  # each law by fewer examples than in `make test`
     if is_quick(config):
+        if hasattr(os, "fork") and not config.option.numprocesses:
+            config.pluginmanager.register(halves)
         gc.set_threshold(100_000, 50, 100)  # thousands of short tests: a tenth of their time went to looking for garbage
 
 
 def pytest_xdist_auto_num_workers(config):
-    return 2 if is_quick(config) or config.option.markexpr == "not slow or ci" else 0  # the quick run, and that of `make test`
+    return 2 if config.option.markexpr == "not slow or ci" else 0  # `make test`; the quick run forks (tests/halves.py)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,7 +59,7 @@ def pytest_xdist_make_scheduler(config, log):
             file = super()._split_scope(nodeid)
             return "spark" if with_spark(config.rootpath / file) else file
 
-    config.option.loadscopereorder = is_quick(config)  # by the number of tests: files of many tests are not the long ones of `make test`
+    config.option.loadscopereorder = False  # by the number of tests: files of many tests are not the long ones
     return BySession(config, log)
 
 
