@@ -42,7 +42,7 @@ def pytest_configure(config):
     if is_quick(config):
         if hasattr(os, "fork") and not config.option.numprocesses:
             config.pluginmanager.register(halves)
-        gc.set_threshold(100_000, 50, 100)  # thousands of short tests: a tenth of their time went to looking for garbage
+        gc.set_threshold(100_000, 50, 100)  # thousands of short tests leave little garbage
 
 
 def pytest_xdist_auto_num_workers(config):
