@@ -56,9 +56,7 @@ def _serving(command: list[str], says: str) -> Iterator[str]:
         else:
             raise RuntimeError(f"{command[0]} did not start")
         threading.Thread(target=lambda: [None for _ in server.stdout], daemon=True).start()  # its log must not fill the pipe
-        import boto3  # a fifth of a second
-
-        boto3.client("s3", endpoint_url=found[1]).create_bucket(Bucket=BUCKET)
+        _make_bucket(found[1], BUCKET)
         yield found[1]
     finally:
         server.terminate()
@@ -70,10 +68,14 @@ def _serving(command: list[str], says: str) -> Iterator[str]:
 def new_bucket(endpoint: str) -> str:
     """A bucket of its own: a JVM keeps one way to each bucket, and each test server has one named `crawl`."""
     name = f"crawl-{uuid.uuid4().hex[:8]}"
-    import boto3
+    _make_bucket(endpoint, name)
+    return name
+
+
+def _make_bucket(endpoint: str, name: str) -> None:
+    import boto3  # a fifth of a second
 
     boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=name)
-    return name
 
 
 def settings(endpoint: str, **more: float) -> S3:

@@ -51,11 +51,8 @@ static PyObject *opens(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "y*y#", &raw, &name, &length)) return NULL;
     const byte *at = raw.buf, *end = at + raw.len;
     int found = 0;
-    while (!found && raw.len > length && (at = memchr(at, '<', (size_t)(end - at))) && end - ++at >= length) {
-        Py_ssize_t same = 0;
-        while (same < length && (at[same] >= 'A' && at[same] <= 'Z' ? at[same] | 0x20 : at[same]) == (byte)name[same]) same++;
-        found = same == length;
-    }
+    while (!found && raw.len > length && (at = memchr(at, '<', (size_t)(end - at))) && end - ++at >= length)
+        found = same_name(at, (const byte *)name, (size_t)length);
     PyBuffer_Release(&raw);
     return PyBool_FromLong(found);
 }
