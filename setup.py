@@ -1,8 +1,28 @@
-"""The parts in C (metadata: setup.cfg). Optional: without a compiler their Python twins do the work."""
+"""The parts in C (metadata: setup.cfg).
+
+Optional: without a compiler their Python twins do the work.
+"""
 
 from setuptools import Extension, setup
 
 FLAGS = ["-O3", "-Wall", "-Wextra", "-Wno-unused-parameter"]
-HEADERS = {"_match": [], "_prints": [], "_sha1": [], "_scan": ["_guard.h"], "_tree": ["_lexbor.h", "_text.h"]}
+HEADERS = {
+    "_match": [],
+    "_prints": [],
+    "_sha1": [],
+    "_scan": ["_guard.h"],
+    "_tree": ["_lexbor.h", "_text.h"],
+}
 RULES = "lib/crawlkit/rules"
-setup(ext_modules=[Extension(f"crawlkit.rules.{name}", [f"{RULES}/{name}.c"], depends=[f"{RULES}/{h}" for h in headers], extra_compile_args=FLAGS, optional=True) for name, headers in HEADERS.items()])
+setup(
+    ext_modules=[
+        Extension(
+            f"crawlkit.rules.{name}",
+            [f"{RULES}/{name}.c"],
+            depends=[f"{RULES}/{h}" for h in headers],
+            extra_compile_args=FLAGS,
+            optional=True,
+        )
+        for name, headers in HEADERS.items()
+    ]
+)

@@ -1,1 +1,4 @@
-"""Benchmarks: `make bench` runs them all, `python -m bench NAME` one. Results stand in bench/results."""
+"""Benchmarks: `make bench` runs them all, `python -m bench NAME` one.
+
+Results stand in bench/results.
+"""

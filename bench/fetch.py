@@ -1,6 +1,8 @@
-"""The fetch engine beside requests, urllib3 and a bare socket, and the WARC writer beside warcio, against nginx on loopback.
+"""The fetch engine beside requests, urllib3 and a bare socket, and the WARC writer beside warcio,
+against nginx on loopback.
 
-Both sides of a ratio run in one process, in turn; a ratio is that of one round, and the median is reported.
+Both sides of a ratio run in one process, in turn; a ratio is that of one round, and the median is
+reported.
 """
 
 from __future__ import annotations
@@ -33,13 +35,21 @@ from crawlkit.records import Answer, FetchRequest
 PAGE_BYTES = 30_000
 ONE, MANY, TLS, RECORDS = 600, 1600, 120, 400  # requests or records a round
 THREADS = 32
-HEAD = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: keep-alive\r\nETag: \"65f0-7530\"\r\n\r\n"
+HEAD = (
+    b"HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length:"
+    b' %d\r\nConnection: keep-alive\r\nETag: "65f0-7530"\r\n\r\n'
+)
 
 
 def pages() -> list[bytes]:
     """Real HTML, in pieces of PAGE_BYTES."""
-    whole = b"".join(gzip.decompress(body) for name, body in members("suites/articles/articles_half.tar.gz", ".html.gz"))
-    return [whole[at : at + PAGE_BYTES] for at in range(0, len(whole) - PAGE_BYTES, PAGE_BYTES)][:RECORDS]
+    whole = b"".join(
+        gzip.decompress(body)
+        for name, body in members("suites/articles/articles_half.tar.gz", ".html.gz")
+    )
+    return [whole[at : at + PAGE_BYTES] for at in range(0, len(whole) - PAGE_BYTES, PAGE_BYTES)][
+        :RECORDS
+    ]
 
 
 def engine_run(fetch: Fetch, urls: list[str], at_once: int, tls: Any = None) -> None:
@@ -76,7 +86,10 @@ def one_after_another(server: Nginx) -> dict[str, dict[str, float]]:
 
     def by_socket() -> None:
         with socket.create_connection(("127.0.0.1", server.http)) as sock:
-            request, size = f"GET /page.html HTTP/1.1\r\nHost: 127.0.0.1:{server.http}\r\n\r\n".encode(), 0
+            request, size = (
+                f"GET /page.html HTTP/1.1\r\nHost: 127.0.0.1:{server.http}\r\n\r\n".encode(),
+                0,
+            )
             for _ in range(ONE):
                 sock.sendall(request)
                 body = b""
@@ -85,13 +98,22 @@ def one_after_another(server: Nginx) -> dict[str, dict[str, float]]:
                 size += len(body)
             assert size > ONE * PAGE_BYTES
 
-    return paired({"here": lambda: engine_run(fetch, [url] * ONE, 1), "requests": by_requests, "urllib3": by_urllib3, "socket": by_socket})
+    return paired(
+        {
+            "here": lambda: engine_run(fetch, [url] * ONE, 1),
+            "requests": by_requests,
+            "urllib3": by_urllib3,
+            "socket": by_socket,
+        }
+    )
 
 
 def many_at_once(server: Nginx) -> dict[str, dict[str, float]]:
     """Requests a second of one process, 32 at once."""
     hosts = [f"h{n}.example" for n in range(THREADS)]
-    fetch = Fetch(connect_to=dict.fromkeys(hosts, f"127.0.0.1:{server.http}"), allow_private=("127.0.0.0/8",))
+    fetch = Fetch(
+        connect_to=dict.fromkeys(hosts, f"127.0.0.1:{server.http}"), allow_private=("127.0.0.0/8",)
+    )
     urls = [f"http://{hosts[n % THREADS]}/page.html" for n in range(MANY)]
     url = f"http://127.0.0.1:{server.http}/page.html"
 
@@ -119,35 +141,68 @@ class _ToLoopback(HTTPAdapter):
 
     def build_connection_pool_key_attributes(self, request, verify, cert=None):  # noqa: ANN001, ANN201 (signature of requests)
         host, pool = super().build_connection_pool_key_attributes(request, verify, cert)
-        return host | {"host": "127.0.0.1", "port": self._port}, pool | {"server_hostname": "site.example", "assert_hostname": "site.example"}
+        return host | {"host": "127.0.0.1", "port": self._port}, pool | {
+            "server_hostname": "site.example",
+            "assert_hostname": "site.example",
+        }
 
 
 def new_tls(server: Nginx) -> dict[str, dict[str, float]]:
     """CPU of a request with a connection of its own, TLS and verification included."""
-    fetch = Fetch(connect_to={"site.example": f"127.0.0.1:{server.https}"}, allow_private=("127.0.0.0/8",))
+    fetch = Fetch(
+        connect_to={"site.example": f"127.0.0.1:{server.https}"}, allow_private=("127.0.0.0/8",)
+    )
     context = prepared(create_default_context(cafile=str(server.ca)))
 
     def by_requests() -> None:
         with requests.Session() as session:
             session.mount("https://", _ToLoopback(server.https))
             for _ in range(TLS):
-                assert len(session.get("https://site.example/page.html", verify=str(server.ca)).content) == PAGE_BYTES
+                assert (
+                    len(
+                        session.get("https://site.example/page.html", verify=str(server.ca)).content
+                    )
+                    == PAGE_BYTES
+                )
 
-    return paired({"here": lambda: engine_run(fetch, ["https://site.example/page.html"] * TLS, 1, context), "requests": by_requests}, 7)
+    return paired(
+        {
+            "here": lambda: engine_run(fetch, ["https://site.example/page.html"] * TLS, 1, context),
+            "requests": by_requests,
+        },
+        7,
+    )
 
 
 def records(bodies: list[bytes]) -> tuple[dict[str, dict[str, float]], dict[str, int]]:
-    """Request and response records of the same pages written by both; wall and CPU, and the sizes of the files."""
-    url, request = "http://site.example/page.html", b"GET /page.html HTTP/1.1\r\nHost: site.example\r\nUser-Agent: x\r\n\r\n"
+    """Request and response records of the same pages written by both; wall and CPU, and the sizes
+    of the files.
+    """
+    url, request = (
+        "http://site.example/page.html",
+        b"GET /page.html HTTP/1.1\r\nHost: site.example\r\nUser-Agent: x\r\n\r\n",
+    )
     sizes: dict[str, int] = {}
 
     def here() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            writer = WarcWriter(Path(folder), ("bench", "r", 0, 1), {}, roll_bytes=1 << 40, roll_s=1e9)
+            writer = WarcWriter(
+                Path(folder), ("bench", "r", 0, 1), {}, roll_bytes=1 << 40, roll_s=1e9
+            )
             for n, body in enumerate(bodies):
-                answer = Answer(f"{url}?{n}", 200, header_bytes=HEAD % len(body), request_bytes=request, body=body, ip="127.0.0.1", http_version="1.1", wall_start=1.7e9)
+                answer = Answer(
+                    f"{url}?{n}",
+                    200,
+                    header_bytes=HEAD % len(body),
+                    request_bytes=request,
+                    body=body,
+                    ip="127.0.0.1",
+                    http_version="1.1",
+                    wall_start=1.7e9,
+                )
                 writer.write(answer, str(n))
-            writer._file.flush()  # closing reads the file back, which warcio does not do: measured apart
+            # closing reads the file back, which warcio does not do: measured apart
+            writer._file.flush()
             sizes["here"] = writer._offset
             writer.abandon()
 
@@ -155,20 +210,60 @@ def records(bodies: list[bytes]) -> tuple[dict[str, dict[str, float]], dict[str,
         with tempfile.TemporaryFile() as file:
             writer = WARCWriter(file, gzip=True)
             for n, body in enumerate(bodies):
-                status = StatusAndHeaders("200 OK", [("Server", "nginx"), ("Content-Type", "text/html"), ("Content-Length", str(len(body))), ("Connection", "keep-alive"), ("ETag", '"65f0-7530"')], "HTTP/1.1")
-                asked = StatusAndHeaders("GET /page.html HTTP/1.1", [("Host", "site.example"), ("User-Agent", "x")], is_http_request=True)
-                response = writer.create_warc_record(f"{url}?{n}", "response", io.BytesIO(body), len(body), http_headers=status, warc_headers_dict={"WARC-IP-Address": "127.0.0.1"})
-                writer.write_request_response_pair(writer.create_warc_record(f"{url}?{n}", "request", http_headers=asked), response)
+                status = StatusAndHeaders(
+                    "200 OK",
+                    [
+                        ("Server", "nginx"),
+                        ("Content-Type", "text/html"),
+                        ("Content-Length", str(len(body))),
+                        ("Connection", "keep-alive"),
+                        ("ETag", '"65f0-7530"'),
+                    ],
+                    "HTTP/1.1",
+                )
+                asked = StatusAndHeaders(
+                    "GET /page.html HTTP/1.1",
+                    [("Host", "site.example"), ("User-Agent", "x")],
+                    is_http_request=True,
+                )
+                response = writer.create_warc_record(
+                    f"{url}?{n}",
+                    "response",
+                    io.BytesIO(body),
+                    len(body),
+                    http_headers=status,
+                    warc_headers_dict={"WARC-IP-Address": "127.0.0.1"},
+                )
+                writer.write_request_response_pair(
+                    writer.create_warc_record(f"{url}?{n}", "request", http_headers=asked), response
+                )
             sizes["warcio"] = file.tell()
 
     def read_back() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            writer = WarcWriter(Path(folder), ("bench", "r", 0, 1), {}, roll_bytes=1 << 40, roll_s=1e9)
+            writer = WarcWriter(
+                Path(folder), ("bench", "r", 0, 1), {}, roll_bytes=1 << 40, roll_s=1e9
+            )
             for n, body in enumerate(bodies):
-                writer.write(Answer(f"{url}?{n}", 200, header_bytes=HEAD % len(body), request_bytes=request, body=body, ip="127.0.0.1", http_version="1.1", wall_start=1.7e9), str(n))
+                writer.write(
+                    Answer(
+                        f"{url}?{n}",
+                        200,
+                        header_bytes=HEAD % len(body),
+                        request_bytes=request,
+                        body=body,
+                        ip="127.0.0.1",
+                        http_version="1.1",
+                        wall_start=1.7e9,
+                    ),
+                    str(n),
+                )
             writer.close()
 
-    return paired({"here": here, "warcio": by_warcio, "here, closed and read back": read_back}, 5), sizes
+    return (
+        paired({"here": here, "warcio": by_warcio, "here, closed and read back": read_back}, 5),
+        sizes,
+    )
 
 
 def main() -> None:
@@ -179,19 +274,68 @@ def main() -> None:
     warc, sizes = records(bodies)
     megabytes = len(bodies) * PAGE_BYTES / 1e6
     rows = [
-        ("CPU a request, connection kept: here / requests.Session.get", 1 / kept["requests"]["cpu_ratio"], "at most 0.5 (goal 0.1)"),
+        (
+            "CPU a request, connection kept: here / requests.Session.get",
+            1 / kept["requests"]["cpu_ratio"],
+            "at most 0.5 (goal 0.1)",
+        ),
         ("… here / urllib3", 1 / kept["urllib3"]["cpu_ratio"], ""),
         ("… here / bare socket", 1 / kept["socket"]["cpu_ratio"], ""),
-        (f"requests a second, one process: here / requests with {THREADS} threads", many["requests"]["wall_ratio"], "at least 3 (goal 12)"),
-        ("CPU of a request with a new TLS connection: here / requests", 1 / tls["requests"]["cpu_ratio"], "at most 0.5"),
+        (
+            f"requests a second, one process: here / requests with {THREADS} threads",
+            many["requests"]["wall_ratio"],
+            "at least 3 (goal 12)",
+        ),
+        (
+            "CPU of a request with a new TLS connection: here / requests",
+            1 / tls["requests"]["cpu_ratio"],
+            "at most 0.5",
+        ),
         ("WARC MB a second: here / warcio gzip", warc["warcio"]["wall_ratio"], "at least 8"),
-        ("… and read back at the close", warc["warcio"]["wall_ratio"] / warc["here, closed and read back"]["wall_ratio"], ""),
+        (
+            "… and read back at the close",
+            warc["warcio"]["wall_ratio"] / warc["here, closed and read back"]["wall_ratio"],
+            "",
+        ),
         ("WARC bytes: here / warcio gzip", sizes["here"] / sizes["warcio"], "at most 1.20"),
     ]
     per: Callable[[dict[str, float], int], str] = lambda way, n: f"{way['cpu_s'] / n * 1000:.3f}"  # noqa: E731
-    lines = ["# Fetching and storing 30 KB pages", "", "| ratio | measured | mark |", "|---|---|---|", *(f"| {what} | {value:.2f} | {mark} |" for what, value, mark in rows), ""]
-    lines += ["| way | CPU ms a request |", "|---|---|", *(f"| {name}, connection kept | {per(way, ONE)} |" for name, way in kept.items()), *(f"| {name}, new TLS connection | {per(way, TLS)} |" for name, way in tls.items()), ""]
-    lines += ["| way | requests a second |", "|---|---|", *(f"| {name}, {THREADS} at once | {MANY / way['wall_s']:.0f} |" for name, way in many.items()), ""]
-    lines += ["| way | WARC MB a second (payload) |", "|---|---|", *(f"| {name} | {megabytes / way['wall_s']:.0f} |" for name, way in warc.items()), ""]
-    result = {"ratios": {what: value for what, value, _ in rows}, "kept": kept, "many": many, "tls": tls, "warc": warc, "warc_bytes": sizes}
+    lines = [
+        "# Fetching and storing 30 KB pages",
+        "",
+        "| ratio | measured | mark |",
+        "|---|---|---|",
+        *(f"| {what} | {value:.2f} | {mark} |" for what, value, mark in rows),
+        "",
+    ]
+    lines += [
+        "| way | CPU ms a request |",
+        "|---|---|",
+        *(f"| {name}, connection kept | {per(way, ONE)} |" for name, way in kept.items()),
+        *(f"| {name}, new TLS connection | {per(way, TLS)} |" for name, way in tls.items()),
+        "",
+    ]
+    lines += [
+        "| way | requests a second |",
+        "|---|---|",
+        *(
+            f"| {name}, {THREADS} at once | {MANY / way['wall_s']:.0f} |"
+            for name, way in many.items()
+        ),
+        "",
+    ]
+    lines += [
+        "| way | WARC MB a second (payload) |",
+        "|---|---|",
+        *(f"| {name} | {megabytes / way['wall_s']:.0f} |" for name, way in warc.items()),
+        "",
+    ]
+    result = {
+        "ratios": {what: value for what, value, _ in rows},
+        "kept": kept,
+        "many": many,
+        "tls": tls,
+        "warc": warc,
+        "warc_bytes": sizes,
+    }
     write("fetch", result, "\n".join(lines), ("requests", "urllib3", "warcio", "isal"))

@@ -1,4 +1,5 @@
-"""Main text beside trafilatura and resiliparse on the article extraction benchmark, by its own measure.
+"""Main text beside trafilatura and resiliparse on the article extraction benchmark, by its own
+measure.
 
 The rules are tuned on half A (every second page, from the first on) and reported on half B.
 """
@@ -34,17 +35,28 @@ def trafilaturas(body: bytes) -> str:
 
 
 def resiliparses(body: bytes) -> str:
-    return extract_plain_text(body.decode("utf-8", "replace"), main_content=True, alt_texts=False, list_bullets=False)
+    return extract_plain_text(
+        body.decode("utf-8", "replace"), main_content=True, alt_texts=False, list_bullets=False
+    )
 
 
-WAYS: dict[str, Callable[[bytes], str]] = {"here": ours, "trafilatura": trafilaturas, "resiliparse": resiliparses}
+WAYS: dict[str, Callable[[bytes], str]] = {
+    "here": ours,
+    "trafilatura": trafilaturas,
+    "resiliparse": resiliparses,
+}
 
 
 def halves() -> dict[str, list[tuple[bytes, str]]]:
     """Pages and their main text, in the order of the ground truth."""
-    files = {name.rpartition("/")[2]: body for name, body in members("suites/articles/articles_half.tar.gz")}
+    files = {
+        name.rpartition("/")[2]: body
+        for name, body in members("suites/articles/articles_half.tar.gz")
+    }
     truth = json.loads(files["ground-truth.json"])
-    pages = [(gzip.decompress(files[f"{name}.html.gz"]), truth[name]["articleBody"]) for name in truth]
+    pages = [
+        (gzip.decompress(files[f"{name}.html.gz"]), truth[name]["articleBody"]) for name in truth
+    ]
     return {"A": pages[::2], "B": pages[1::2]}
 
 
@@ -55,17 +67,41 @@ def main() -> None:
     for _ in range(ROUNDS):
         for name, way in WAYS.items():
             start = time.process_time()
-            found[name] = {half: [way(body) for body, _ in bodies] for half, bodies in pages.items()}
+            found[name] = {
+                half: [way(body) for body, _ in bodies] for half, bodies in pages.items()
+            }
             cpu[name].append(time.process_time() - start)
     count = sum(map(len, pages.values()))
     result: dict[str, Any] = {"pages": {half: len(bodies) for half, bodies in pages.items()}}
-    lines = ["# Main text of article pages", "", "| | F1 on B (reported) | precision | recall | F1 on A (tuned on) | CPU ms a page |", "|---|---|---|---|---|---|"]
+    lines = [
+        "# Main text of article pages",
+        "",
+        "| | F1 on B (reported) | precision | recall | F1 on A (tuned on) | CPU ms a page |",
+        "|---|---|---|---|---|---|",
+    ]
     for name in WAYS:
-        scores = {half: precision_recall_f1((text, got) for (_, text), got in zip(bodies, found[name][half], strict=True)) for half, bodies in pages.items()}
+        scores = {
+            half: precision_recall_f1(
+                (text, got) for (_, text), got in zip(bodies, found[name][half], strict=True)
+            )
+            for half, bodies in pages.items()
+        }
         result[name] = {"scores": scores, "cpu_ms": median(cpu[name]) / count * 1000}
         p, r, f1 = scores["B"]
-        lines.append(f"| {name} | {f1:.3f} | {p:.3f} | {r:.3f} | {scores['A'][2]:.3f} | {result[name]['cpu_ms']:.1f} |")
+        lines.append(
+            f"| {name} | {f1:.3f} | {p:.3f} | {r:.3f} | {scores['A'][2]:.3f} |"
+            f" {result[name]['cpu_ms']:.1f} |"
+        )
     share = median(own / other for own, other in zip(cpu["here"], cpu["trafilatura"], strict=True))
     result["share_of_trafilatura_cpu"] = share
-    lines += ["", f"Here at {share:.2f} of trafilatura's CPU (median of {ROUNDS} rounds); mark: at most 0.25, F1 at least trafilatura's - 0.01.", ""]
-    write("maintext", result, "\n".join(lines), ("selectolax", "trafilatura", "Resiliparse", "lxml"))
+    lines += [
+        "",
+        (
+            f"Here at {share:.2f} of trafilatura's CPU (median of {ROUNDS} rounds); mark: at most"
+            " 0.25, F1 at least trafilatura's - 0.01."
+        ),
+        "",
+    ]
+    write(
+        "maintext", result, "\n".join(lines), ("selectolax", "trafilatura", "Resiliparse", "lxml")
+    )

@@ -37,7 +37,10 @@ _SERVERS = """
 
 
 class Nginx(NamedTuple):
-    """Ports of a running server; https ends each connection after one answer. `ca`: file that its certificate (site.example) is verified by."""
+    """Ports of a running server; https ends each connection after one answer.
+
+    `ca`: file that its certificate (site.example) is verified by.
+    """
 
     http: int
     https: int
@@ -55,15 +58,28 @@ def nginx(files: dict[str, bytes]) -> Iterator[Nginx]:
             (folder / "html" / path).write_bytes(data)
         certificate, key = _certificate("site.example", _authority(), -1, 2)
         pem = serialization.Encoding.PEM
-        (folder / "server.pem").write_bytes(certificate.public_bytes(pem) + key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+        (folder / "server.pem").write_bytes(
+            certificate.public_bytes(pem)
+            + key.private_bytes(
+                pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
         (folder / "ca.pem").write_bytes(_authority()[0].public_bytes(pem))
         http, https = _free_ports(2)
-        with running(folder, configuration(folder, "access_log off;", _SERVERS.format(folder=folder, http=http, https=https)), "127.0.0.1", http):
+        with running(
+            folder,
+            configuration(
+                folder, "access_log off;", _SERVERS.format(folder=folder, http=http, https=https)
+            ),
+            "127.0.0.1",
+            http,
+        ):
             yield Nginx(http, https, folder / "ca.pem")
 
 
 def configuration(folder: Path, log: str, servers: str) -> str:
-    """A whole nginx.conf that keeps everything below `folder`; started as root, the workers stay root, so that they can read it.
+    """A whole nginx.conf that keeps everything below `folder`; started as root, the workers stay
+    root, so that they can read it.
 
     log: access_log directives. servers: what else stands in the http block.
     """
@@ -78,7 +94,9 @@ def running(folder: Path, conf: str, address: str, port: int) -> Iterator[None]:
     if program is None:
         sys.exit("this benchmark needs nginx on PATH")
     (folder / "nginx.conf").write_text(conf)
-    process = subprocess.Popen([program, "-c", folder / "nginx.conf", "-p", folder], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [program, "-c", folder / "nginx.conf", "-p", folder], stderr=subprocess.DEVNULL
+    )
     try:
         _await(address, port)
         yield
@@ -89,7 +107,10 @@ def running(folder: Path, conf: str, address: str, port: int) -> Iterator[None]:
 
 def _free_ports(n: int) -> list[int]:
     with contextlib.ExitStack() as stack:
-        return [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(n)]
+        return [
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+            for _ in range(n)
+        ]
 
 
 def _await(address: str, port: int) -> None:

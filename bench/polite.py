@@ -1,4 +1,6 @@
-"""A hundred thousand requests over 200 hosts, judged by the server's own log: `python -m bench polite`, eight minutes. Not part of `make bench`."""
+"""A hundred thousand requests over 200 hosts, judged by the server's own log: `python -m bench
+polite`, eight minutes. Not part of `make bench`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,18 @@ robots rules, redirects, 503 and 429 with Retry-After; two slots, each a process
 | gaps too short, hosts with two requests in flight, forbidden pages | {len(verdict.violations)} | 0 |
 | longest queue (delays in force and answer times) / time taken | {verdict.longest_s:.0f} s / {verdict.span_s:.0f} s = {verdict.share_of_maximum:.3f} | at least 0.90 |
 """
-    write("polite", {"requests": verdict.requests, "violations": len(verdict.violations), "longest_s": verdict.longest_s, "span_s": verdict.span_s, "share_of_maximum": verdict.share_of_maximum}, table, ("isal",))
+    write(
+        "polite",
+        {
+            "requests": verdict.requests,
+            "violations": len(verdict.violations),
+            "longest_s": verdict.longest_s,
+            "span_s": verdict.span_s,
+            "share_of_maximum": verdict.share_of_maximum,
+        },
+        table,
+        ("isal",),
+    )
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""A command and all its processes, watched from outside: CPU by program and by phase, peak memory, wall time."""
+"""A command and all its processes, watched from outside: CPU by program and by phase, peak memory,
+wall time.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,13 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Watched:
-    """cpu_s: user and system time of the whole tree. cpu: phase -> program (java, python, ...) -> s; the last quarter second of a process that nobody waits for is not seen.
+    """cpu_s: user and system time of the whole tree.
 
-    peak_bytes: most proportional memory (PSS) of the tree at once. wall: phase -> s. events: JSON lines of standard error.
+    cpu: phase -> program (java, python, ...) -> s; the last quarter second of a process that nobody
+    waits for is not seen.
+
+    peak_bytes: most proportional memory (PSS) of the tree at once. wall: phase -> s. events: JSON
+    lines of standard error.
     """
 
     code: int = 0
@@ -36,11 +42,21 @@ class Watched:
     tail: list[str] = field(default_factory=list)
 
 
-def watch(argv: list[str], phase_of: Callable[[dict[str, Any]], str | None] = lambda event: None, env: dict[str, str] | None = None, timeout_s: float = 2400.0) -> Watched:
-    """Runs the command to its end. phase_of: a JSON line of its standard error -> name of the phase that begins with it."""
+def watch(
+    argv: list[str],
+    phase_of: Callable[[dict[str, Any]], str | None] = lambda event: None,
+    env: dict[str, str] | None = None,
+    timeout_s: float = 2400.0,
+) -> Watched:
+    """Runs the command to its end.
+
+    phase_of: a JSON line of its standard error -> name of the phase that begins with it.
+    """
     seen = Watched()
     began = time.perf_counter()
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    )
     ticks: dict[tuple[int, str], tuple[int, int, int]] = {}
     lock, phase, done = threading.Lock(), ["start"], threading.Event()
     entered = [began]
@@ -53,9 +69,20 @@ def watch(argv: list[str], phase_of: Callable[[dict[str, Any]], str | None] = la
             gone = [key for key in ticks if key not in alive]
             for pid, parent, program, start, own, waited in rows:
                 own_before, waited_before, _ = ticks.get((pid, start), (0, 0, 0))
-                # of a child that ended its parent counts all; what was seen of it before was counted then
-                ended = sum(sum(ticks.pop(key)[:2]) for key in gone if key in ticks and ticks[key][2] == pid) if waited > waited_before else 0
-                seen.cpu[phase[0]][program] += own - own_before + max(waited - waited_before - ended, 0)
+                # of a child that ended its parent counts all; what was seen of it before was
+                # counted then
+                ended = (
+                    sum(
+                        sum(ticks.pop(key)[:2])
+                        for key in gone
+                        if key in ticks and ticks[key][2] == pid
+                    )
+                    if waited > waited_before
+                    else 0
+                )
+                seen.cpu[phase[0]][program] += (
+                    own - own_before + max(waited - waited_before - ended, 0)
+                )
                 ticks[pid, start] = (own, waited, parent)
                 if memory:
                     used[program] += _pss(pid)
@@ -103,7 +130,9 @@ def watch(argv: list[str], phase_of: Callable[[dict[str, Any]], str | None] = la
 
 
 def _processes() -> list[tuple[int, int, str, str, int, int]]:
-    """(pid, parent, program, start, CPU ticks of its own, of the children that it waited for) of every process."""
+    """(pid, parent, program, start, CPU ticks of its own, of the children that it waited for) of
+    every process.
+    """
     out = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -113,8 +142,23 @@ def _processes() -> list[tuple[int, int, str, str, int, int]]:
         except OSError:
             continue
         fields = rest.split()
-        program = "java" if "(java" in head else "python" if "python" in head or "pyspark" in head else "other"
-        out.append((int(entry), int(fields[1]), program, fields[19], int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])))
+        program = (
+            "java"
+            if "(java" in head
+            else "python"
+            if "python" in head or "pyspark" in head
+            else "other"
+        )
+        out.append(
+            (
+                int(entry),
+                int(fields[1]),
+                program,
+                fields[19],
+                int(fields[11]) + int(fields[12]),
+                int(fields[13]) + int(fields[14]),
+            )
+        )
     return out
 
 
@@ -138,4 +182,6 @@ def _pss(pid: int) -> int:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)
+    return next(
+        (int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0
+    )

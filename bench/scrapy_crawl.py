@@ -1,6 +1,9 @@
-"""The peer of bench.rounds: a broad crawl by Scrapy with link extraction and WARC writing. `python -m bench.scrapy_crawl SETTINGS.json`.
+"""The peer of bench.rounds: a broad crawl by Scrapy with link extraction and WARC writing.
 
-SETTINGS: seeds, hosts (name -> address), documented (hosts crawled whole), articles (URLs of which only these are), warc (file to write).
+`python -m bench.scrapy_crawl SETTINGS.json`.
+
+SETTINGS: seeds, hosts (name -> address), documented (hosts crawled whole), articles (URLs of which
+only these are), warc (file to write).
 """
 
 from __future__ import annotations
@@ -23,9 +26,20 @@ GIVEN = json.loads(Path(sys.argv[1]).read_text()) if __name__ == "__main__" else
 
 # https://docs.scrapy.org/en/latest/topics/broad-crawls.html
 SETTINGS = {
-    "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.DownloaderAwarePriorityQueue", "CONCURRENT_REQUESTS": 100, "REACTOR_THREADPOOL_MAXSIZE": 20, "LOG_LEVEL": "ERROR", "COOKIES_ENABLED": False,
-    "DOWNLOAD_TIMEOUT": 180, "RETRY_ENABLED": True, "ROBOTSTXT_OBEY": True, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "TELNETCONSOLE_ENABLED": False,
-    "USER_AGENT": "Mozilla/5.0 (compatible; bench/1; +https://example.invalid/crawler)", "DEPTH_LIMIT": 15, "HTTPERROR_ALLOW_ALL": True,
+    "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.DownloaderAwarePriorityQueue",
+    "CONCURRENT_REQUESTS": 100,
+    "REACTOR_THREADPOOL_MAXSIZE": 20,
+    "LOG_LEVEL": "ERROR",
+    "COOKIES_ENABLED": False,
+    "DOWNLOAD_TIMEOUT": 180,
+    "RETRY_ENABLED": True,
+    "ROBOTSTXT_OBEY": True,
+    "DOWNLOAD_DELAY": 0,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+    "TELNETCONSOLE_ENABLED": False,
+    "USER_AGENT": "Mozilla/5.0 (compatible; bench/1; +https://example.invalid/crawler)",
+    "DEPTH_LIMIT": 15,
+    "HTTPERROR_ALLOW_ALL": True,
 }
 
 
@@ -38,6 +52,7 @@ class Loopback(CachingThreadedResolver):
 
 class Spider(scrapy.Spider):
     name = "web"
+
     def __init__(self) -> None:
         super().__init__()
         self.links = LinkExtractor()
@@ -62,16 +77,43 @@ class Spider(scrapy.Spider):
                 yield scrapy.Request(link.url)
 
     def _store(self, response) -> None:  # noqa: ANN001
-        fields = [(k.decode("latin-1"), v.decode("latin-1")) for k, vs in response.headers.items() for v in vs]
-        asked = [(k.decode("latin-1"), v.decode("latin-1")) for k, vs in response.request.headers.items() for v in vs]
-        record = self.writer.create_warc_record(response.url, "response", io.BytesIO(response.body), len(response.body), http_headers=StatusAndHeaders(f"{response.status} OK", fields, "HTTP/1.1"))
-        request = self.writer.create_warc_record(response.url, "request", http_headers=StatusAndHeaders("GET / HTTP/1.1", asked, is_http_request=True))
+        fields = [
+            (k.decode("latin-1"), v.decode("latin-1"))
+            for k, vs in response.headers.items()
+            for v in vs
+        ]
+        asked = [
+            (k.decode("latin-1"), v.decode("latin-1"))
+            for k, vs in response.request.headers.items()
+            for v in vs
+        ]
+        record = self.writer.create_warc_record(
+            response.url,
+            "response",
+            io.BytesIO(response.body),
+            len(response.body),
+            http_headers=StatusAndHeaders(f"{response.status} OK", fields, "HTTP/1.1"),
+        )
+        request = self.writer.create_warc_record(
+            response.url,
+            "request",
+            http_headers=StatusAndHeaders("GET / HTTP/1.1", asked, is_http_request=True),
+        )
         self.writer.write_request_response_pair(request, record)
 
     def closed(self, reason: str) -> None:
         self.file.close()
         stats = self.crawler.stats.get_stats()
-        print(json.dumps({"statuses": self.statuses, "links": self.found, "requests": stats.get("downloader/request_count"), "bytes": stats.get("downloader/response_bytes")}))
+        print(
+            json.dumps(
+                {
+                    "statuses": self.statuses,
+                    "links": self.found,
+                    "requests": stats.get("downloader/request_count"),
+                    "bytes": stats.get("downloader/response_bytes"),
+                }
+            )
+        )
 
 
 if __name__ == "__main__":

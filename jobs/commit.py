@@ -1,4 +1,6 @@
-"""spark-submit jobs/commit.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit commit`."""
+"""spark-submit jobs/commit.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]:
+the same as `crawlkit commit`.
+"""
 
 import sys
 

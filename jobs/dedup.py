@@ -1,4 +1,6 @@
-"""spark-submit jobs/dedup.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit dedup`."""
+"""spark-submit jobs/dedup.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the
+same as `crawlkit dedup`.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""spark-submit jobs/fetch.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit fetch`."""
+"""spark-submit jobs/fetch.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the
+same as `crawlkit fetch`.
+"""
 
 import sys
 

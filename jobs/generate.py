@@ -1,4 +1,6 @@
-"""spark-submit jobs/generate.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit generate`."""
+"""spark-submit jobs/generate.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]:
+the same as `crawlkit generate`.
+"""
 
 import sys
 

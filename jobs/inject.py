@@ -1,4 +1,6 @@
-"""spark-submit jobs/inject.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit inject`."""
+"""spark-submit jobs/inject.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]:
+the same as `crawlkit inject`.
+"""
 
 import sys
 

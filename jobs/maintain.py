@@ -1,4 +1,6 @@
-"""spark-submit jobs/maintain.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit maintain`."""
+"""spark-submit jobs/maintain.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]:
+the same as `crawlkit maintain`.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""spark-submit jobs/parse.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit parse`."""
+"""spark-submit jobs/parse.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the
+same as `crawlkit parse`.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""spark-submit jobs/rank.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit rank`."""
+"""spark-submit jobs/rank.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the
+same as `crawlkit rank`.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""spark-submit jobs/report.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit report`."""
+"""spark-submit jobs/report.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]:
+the same as `crawlkit report`.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""spark-submit jobs/update.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]: the same as `crawlkit update`."""
+"""spark-submit jobs/update.py --data DIR [--round-id ID] [--config FILE] [--set a.b=c] [--json]:
+the same as `crawlkit update`.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""Bounds on CPU time: that a parser is linear shows in seconds, and those are not the same on each machine or at each hour."""
+"""Bounds on CPU time: that a parser is linear shows in seconds, and those are not the same on each
+machine or at each hour.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from typing import TypeVar
 T = TypeVar("T")
 LOOP_S = 0.018  # `_loop` on the machine that the limits are written for
 TRIES = 4
-BESIDE = 2.0 if "PYTEST_XDIST_WORKER" in os.environ else 1.0  # another process of tests shares caches and memory, which a plain loop does not feel
+BESIDE = (
+    2.0 if "PYTEST_XDIST_WORKER" in os.environ else 1.0
+)  # another process of tests shares caches and memory, which a plain loop does not feel
 
 
 def _loop() -> float:
@@ -23,8 +27,9 @@ def _loop() -> float:
 def within(limit_s: float, call: Callable[[], T]) -> T:
     """What `call` gives; fails if each of a few tries takes more CPU than the limit.
 
-    The limit holds for the machine of LOOP_S. A slower one, or one whose processors are shared at that moment, gets as
-    much more as a plain loop takes there, before or after the try; and with other tests beside, twice.
+    The limit holds for the machine of LOOP_S. A slower one, or one whose processors are shared at
+    that moment, gets as much more as a plain loop takes there, before or after the try; and with
+    other tests beside, twice.
     """
     taken = []
     for _ in range(TRIES):

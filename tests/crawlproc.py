@@ -1,4 +1,6 @@
-"""Crawls as processes of their own, to be killed and compared: the `crawlkit` command on a folder, and what its tables hold."""
+"""Crawls as processes of their own, to be killed and compared: the `crawlkit` command on a folder,
+and what its tables hold.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,35 @@ from crawlkit.tables import TABLES
 from tests.fakeweb import EPOCH, FakeWeb, Server, build
 
 ROOT = Path(__file__).resolve().parents[1]
-# a small crawl that reaches its end (nothing due at a fixed time) after three rounds, with leases that a killed slot gives up soon
-SHORT = {"scope.max_depth": 1, "fetch.max_redirects": 1, "lease.ttl_s": 8, "lease.renew_s": 1, "lease.margin_s": 1, "warc.roll_s": 1}
-# what must be the same however often a crawl was killed: not attempts, file names, offsets, clock times and measured delays
+# a small crawl that reaches its end (nothing due at a fixed time) after three rounds, with leases
+# that a killed slot gives up soon
+SHORT = {
+    "scope.max_depth": 1,
+    "fetch.max_redirects": 1,
+    "lease.ttl_s": 8,
+    "lease.renew_s": 1,
+    "lease.margin_s": 1,
+    "warc.roll_s": 1,
+}
+# what must be the same however often a crawl was killed: not attempts, file names, offsets, clock
+# times and measured delays
 FIXED = {
-    "crawldb": "url url_key host domain host_bucket state priority_class boost depth redirects parent_key source first_seen interval_s last_status error_type retries n_fetch n_change "
-               "history body_sha256 text_sha256 payload_digest simhash etag last_modified content_type content_length outlinks flags",
+    "crawldb": (
+        "url url_key host domain host_bucket state priority_class boost depth redirects parent_key"
+        " source first_seen interval_s last_status error_type retries n_fetch n_change history"
+        " body_sha256 text_sha256 payload_digest simhash etag last_modified content_type"
+        " content_length outlinks flags"
+    ),
     "fetchlist": "round_id kind url_key url depth",
-    "captures": "round_id kind url_key url host outcome reason status content_type body_bytes truncated redirect_to payload_digest etag last_modified cache_control robots_line is_outcome",
-    "pages": "round_id url_key url host kind media_type charset title language robots_meta noindex nofollow canonical text main_text body_sha256 clean_sha256 text_sha256 simhash minhash links flags",
+    "captures": (
+        "round_id kind url_key url host outcome reason status content_type body_bytes truncated"
+        " redirect_to payload_digest etag last_modified cache_control robots_line is_outcome"
+    ),
+    "pages": (
+        "round_id url_key url host kind media_type charset title language robots_meta noindex"
+        " nofollow canonical text main_text body_sha256 clean_sha256 text_sha256 simhash minhash"
+        " links flags"
+    ),
     "links": "round_id n from_key from_url to_key to_url to_host anchor rel kind refused",
     "contents": "round_id round_no url_key url text_sha256",
     "similar": "round_id a_text b_text method distance jaccard merged",
@@ -37,7 +59,9 @@ FIXED = {
 
 
 def steady_web(seed: int = 7, scale: float = 0.1) -> FakeWeb:
-    """The synthetic web without pages whose answer depends on how often they were asked: a kill may ask twice."""
+    """The synthetic web without pages whose answer depends on how often they were asked: a kill may
+    ask twice.
+    """
     web = build(seed, scale)
     for page in web.pages.values():
         page.recovers_after = None
@@ -77,29 +101,67 @@ def environment(**env: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT / "lib"), "PYTHONDONTWRITEBYTECODE": "1"} | env
 
 
-def run(*args: object, env: dict[str, str] | None = None, timeout: float = 300.0, cwd: Path | None = None, stdin: str | None = None) -> Done:
+def run(
+    *args: object,
+    env: dict[str, str] | None = None,
+    timeout: float = 300.0,
+    cwd: Path | None = None,
+    stdin: str | None = None,
+) -> Done:
     """`crawlkit ARGS` to its end."""
-    done = subprocess.run(command(*args), capture_output=True, text=True, timeout=timeout, cwd=cwd, input=stdin, env=environment(**env or {}))
+    done = subprocess.run(
+        command(*args),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=cwd,
+        input=stdin,
+        env=environment(**env or {}),
+    )
     return Done(done.returncode, done.stdout, done.stderr)
 
 
 def crawl_args(web: FakeWeb, data: Path | str, config: Path, rounds: int = 8) -> list[object]:
     """Crawl the web at a fixed time until nothing is due (three rounds and an empty one)."""
-    return ["crawl", *web.seeds, "--data", data, "--config", config, "--rounds", rounds, "--now", f"{EPOCH:.0f}", "--json"]
+    return [
+        "crawl",
+        *web.seeds,
+        "--data",
+        data,
+        "--config",
+        config,
+        "--rounds",
+        rounds,
+        "--now",
+        f"{EPOCH:.0f}",
+        "--json",
+    ]
 
 
 def table_place(data: Path | str, table: str) -> str:
-    """A table of a crawl as delta-rs names it; in S3 it finds the server and the keys in the environment."""
+    """A table of a crawl as delta-rs names it; in S3 it finds the server and the keys in the
+    environment.
+    """
     return f"{data}/tables/{table}".replace("s3a://", "s3://", 1)
 
 
-def rows(data: Path | str, table: str, columns: list[str] | None = None, version: int | None = None) -> Counter[str]:
+def rows(
+    data: Path | str, table: str, columns: list[str] | None = None, version: int | None = None
+) -> Counter[str]:
     """The table's rows (of a version) as a multiset of JSON texts, read without a JVM."""
     place = table_place(data, table)
     if not DeltaTable.is_deltatable(place):
         return Counter()
-    got = DeltaTable(place, version=version).to_pyarrow_dataset().to_table(columns=columns).to_pylist()
-    return Counter(json.dumps(r, sort_keys=True, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)) for r in got)
+    got = (
+        DeltaTable(place, version=version)
+        .to_pyarrow_dataset()
+        .to_table(columns=columns)
+        .to_pylist()
+    )
+    return Counter(
+        json.dumps(r, sort_keys=True, default=lambda v: v.hex() if isinstance(v, bytes) else str(v))
+        for r in got
+    )
 
 
 def everything(data: Path | str) -> dict[str, Counter[str]]:
@@ -107,11 +169,19 @@ def everything(data: Path | str) -> dict[str, Counter[str]]:
     return {name: rows(data, name) for name in TABLES}
 
 
-def facts(data: Path | str, versions: Mapping[str, int | None] = dict.fromkeys(FIXED)) -> dict[str, Counter[str]]:
-    """The fixed columns of tables in these versions, without records beside the outcomes (a killed attempt may leave one more)."""
-    found = {name: rows(data, name, FIXED[name].split(), version) for name, version in versions.items()}
+def facts(
+    data: Path | str, versions: Mapping[str, int | None] = dict.fromkeys(FIXED)
+) -> dict[str, Counter[str]]:
+    """The fixed columns of tables in these versions, without records beside the outcomes (a killed
+    attempt may leave one more).
+    """
+    found = {
+        name: rows(data, name, FIXED[name].split(), version) for name, version in versions.items()
+    }
     if "captures" in found:
-        found["captures"] = Counter({r: n for r, n in found["captures"].items() if json.loads(r)["is_outcome"]})
+        found["captures"] = Counter(
+            {r: n for r, n in found["captures"].items() if json.loads(r)["is_outcome"]}
+        )
     return found
 
 

@@ -6,5 +6,7 @@ from hypothesis import settings
 
 
 def examples(count: int) -> settings:
-    """So many in `make test`; in the quick run as many fewer as its profile has (tests/conftest.py)."""
+    """So many in `make test`; in the quick run as many fewer as its profile has
+    (tests/conftest.py).
+    """
     return settings(max_examples=count * settings.default.max_examples // 100, deadline=None)

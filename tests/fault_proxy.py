@@ -1,6 +1,7 @@
 """A proxy before an S3 server that fails a seeded share of calls in the ways that real stores fail.
 
-It also checks and sets conditional puts of one key one after the other (moto does so without a lock).
+It also checks and sets conditional puts of one key one after the other (moto does so without a
+lock).
 """
 
 from __future__ import annotations
@@ -23,18 +24,37 @@ from urllib.parse import urlsplit
 
 ALWAYS = ("500", "503", "reset", "timeout", "lost")
 CONDITIONAL = ("409", "412")  # only for calls that carry a condition
-_CODES = {"500": (500, "InternalError"), "503": (503, "SlowDown"), "409": (409, "ConditionalRequestConflict"), "412": (412, "PreconditionFailed")}
+_CODES = {
+    "500": (500, "InternalError"),
+    "503": (503, "SlowDown"),
+    "409": (409, "ConditionalRequestConflict"),
+    "412": (412, "PreconditionFailed"),
+}
 
 
 class FaultProxy:
     """`with FaultProxy(endpoint, share=0.05, seed=1) as proxy: ... proxy.url`.
 
-    `down` closes every connection unanswered. `only`: calls without it in their path are let through. `counts`: faults by kind, and `calls`. `timeout_s`: how long a call that
-    times out is held.
+    `down` closes every connection unanswered. `only`: calls without it in their path are let
+    through. `counts`: faults by kind, and `calls`. `timeout_s`: how long a call that times out is
+    held.
     """
 
-    def __init__(self, endpoint: str, share: float = 0.05, seed: int = 0, timeout_s: float = 3.0, kinds: tuple[str, ...] = ALWAYS + CONDITIONAL) -> None:
-        self.share, self.kinds, self.timeout_s, self.down, self.only = share, kinds, timeout_s, False, ""
+    def __init__(
+        self,
+        endpoint: str,
+        share: float = 0.05,
+        seed: int = 0,
+        timeout_s: float = 3.0,
+        kinds: tuple[str, ...] = ALWAYS + CONDITIONAL,
+    ) -> None:
+        self.share, self.kinds, self.timeout_s, self.down, self.only = (
+            share,
+            kinds,
+            timeout_s,
+            False,
+            "",
+        )
         self.counts: Counter[str] = Counter()
         self._chance, self._lock = random.Random(seed), threading.Lock()
         self._keys: dict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -78,11 +98,20 @@ class FaultProxy:
         assert request.headers.get("Transfer-Encoding") is None, "chunked requests are not expected"
         if self.down:
             return self._reset(request)
-        conditional = "If-None-Match" in request.headers or ("If-Match" in request.headers and request.command != "GET")
+        conditional = "If-None-Match" in request.headers or (
+            "If-Match" in request.headers and request.command != "GET"
+        )
         kind = self._fault(conditional) if self.only in request.path else None
         if kind in _CODES:
             status, code = _CODES[kind]
-            text = b"" if request.command == "HEAD" else f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>made up</Message></Error>".encode()
+            text = (
+                b""
+                if request.command == "HEAD"
+                else (
+                    f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>made"
+                    " up</Message></Error>".encode()
+                )
+            )
             return self._answer(request, status, [("Content-Type", "application/xml")], text)
         if kind == "reset":
             return self._reset(request)
@@ -95,9 +124,13 @@ class FaultProxy:
             return self._reset(request)
         self._answer(request, status, headers, text)
 
-    def _forward(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _forward(
+        self, request: BaseHTTPRequestHandler, body: bytes
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
         upstream = http.client.HTTPConnection(self._target, timeout=30)
-        upstream.putrequest(request.command, request.path, skip_host=True, skip_accept_encoding=True)
+        upstream.putrequest(
+            request.command, request.path, skip_host=True, skip_accept_encoding=True
+        )
         for name, value in request.headers.items():
             if name.lower() not in ("connection", "expect"):
                 upstream.putheader(name, value)
@@ -105,10 +138,20 @@ class FaultProxy:
         answer = upstream.getresponse()
         text = answer.read()
         upstream.close()
-        headers = [(n, v) for n, v in answer.getheaders() if n.lower() not in ("connection", "transfer-encoding", "date", "server")]
+        headers = [
+            (n, v)
+            for n, v in answer.getheaders()
+            if n.lower() not in ("connection", "transfer-encoding", "date", "server")
+        ]
         return answer.status, headers, text
 
-    def _answer(self, request: BaseHTTPRequestHandler, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+    def _answer(
+        self,
+        request: BaseHTTPRequestHandler,
+        status: int,
+        headers: list[tuple[str, str]],
+        body: bytes,
+    ) -> None:
         request.send_response(status)
         length = None
         for name, value in headers:
@@ -116,7 +159,9 @@ class FaultProxy:
                 length = value
             else:
                 request.send_header(name, value)
-        request.send_header("Content-Length", length if request.command == "HEAD" and length else str(len(body)))
+        request.send_header(
+            "Content-Length", length if request.command == "HEAD" and length else str(len(body))
+        )
         request.end_headers()
         if request.command != "HEAD":
             request.wfile.write(body)
@@ -128,10 +173,20 @@ class FaultProxy:
 
 
 @contextlib.contextmanager
-def apart(endpoint: str, share: float = 0.0, seed: int = 0, told: Counter[str] | None = None) -> Iterator[str]:
-    """The address of a proxy in a process of its own: delta-rs keeps a process's other threads waiting in some calls. `told` gets its counts at the end."""
+def apart(
+    endpoint: str, share: float = 0.0, seed: int = 0, told: Counter[str] | None = None
+) -> Iterator[str]:
+    """The address of a proxy in a process of its own: delta-rs keeps a process's other threads
+    waiting in some calls. `told` gets its counts at the end.
+    """
     root = Path(__file__).resolve().parents[1]
-    process = subprocess.Popen([sys.executable, "-m", "tests.fault_proxy", endpoint, str(share), str(seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.fault_proxy", endpoint, str(share), str(seed)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root,
+    )
     try:
         yield process.stdout.readline().strip()
         counts, _ = process.communicate("")

@@ -1,7 +1,8 @@
 """The quick run's tests in two processes of one collection.
 
-Two processes of xdist each import and collect everything, which costs as much as the quick tests themselves: one fork after the collection
-takes a third less time. What the child reports goes through a pipe, and is told after this process's own half.
+Two processes of xdist each import and collect everything, which costs as much as the quick tests
+themselves: one fork after the collection takes a third less time. What the child reports goes
+through a pipe, and is told after this process's own half.
 """
 
 from __future__ import annotations
@@ -42,7 +43,13 @@ class Sender:
         self._config, self._pipe = config, pipe
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._pipe.write(json.dumps(self._config.hook.pytest_report_to_serializable(config=self._config, report=report), default=str) + "\n")
+        self._pipe.write(
+            json.dumps(
+                self._config.hook.pytest_report_to_serializable(config=self._config, report=report),
+                default=str,
+            )
+            + "\n"
+        )
 
 
 def child(session: pytest.Session, items: list[pytest.Item], pipe: IO[str]) -> None:

@@ -27,7 +27,10 @@ def crawl_web(spark, folder, web, server, nows, sets=(), seed_rounds=1):
 
 
 def known(spark, folder, place, sets=()):
-    """The web, the job, the server's log, the right answer. `folder` takes the log, `place` (a folder or in S3) the crawl."""
+    """The web, the job, the server's log, the right answer.
+
+    `folder` takes the log, `place` (a folder or in S3) the crawl.
+    """
     web = build(SEED, SCALE)
     nows = (*every(600, 4), EPOCH + 1.1 * DAY_S, EPOCH + 4.2 * DAY_S)
     with Process(folder, seed=SEED, scale=SCALE) as server:

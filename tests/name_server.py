@@ -12,7 +12,10 @@ import dns.rrset
 
 
 class NameServer:
-    """names: host -> IPv4 address, with `ttl` s. `questions`: names asked for, by type. While `down`, nothing is answered."""
+    """names: host -> IPv4 address, with `ttl` s. `questions`: names asked for, by type.
+
+    While `down`, nothing is answered.
+    """
 
     def __init__(self, names: dict[str, str], ttl: int = 3600) -> None:
         self.names, self.ttl, self.down = names, ttl, False
@@ -32,7 +35,10 @@ class NameServer:
             except OSError:
                 return
             query = dns.message.from_wire(data)
-            name, kind = query.question[0].name.to_text(omit_final_dot=True).lower(), dns.rdatatype.to_text(query.question[0].rdtype)
+            name, kind = (
+                query.question[0].name.to_text(omit_final_dot=True).lower(),
+                dns.rdatatype.to_text(query.question[0].rdtype),
+            )
             self.questions.append((name, kind))
             if self.down:
                 continue
@@ -41,5 +47,9 @@ class NameServer:
             if name not in self.names:
                 reply.set_rcode(dns.rcode.NXDOMAIN)
             elif kind == "A":
-                reply.answer = [dns.rrset.from_text(query.question[0].name, self.ttl, "IN", "A", self.names[name])]
+                reply.answer = [
+                    dns.rrset.from_text(
+                        query.question[0].name, self.ttl, "IN", "A", self.names[name]
+                    )
+                ]
             self._socket.sendto(reply.to_wire(), sender)

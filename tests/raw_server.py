@@ -1,4 +1,6 @@
-"""A server on loopback that sends exactly the bytes it is told, in threads, so that a busy client loop does not slow it."""
+"""A server on loopback that sends exactly the bytes it is told, in threads, so that a busy client
+loop does not slow it.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,13 @@ from collections.abc import Callable, Iterator
 
 
 class RawServer:
-    """Calls `serve(connection, request_bytes, n)` for each request (n counts the requests of a connection). `serve` returning
-    False ends the connection."""
+    """Calls `serve(connection, request_bytes, n)` for each request (n counts the requests of a
+    connection). `serve` returning False ends the connection.
+    """
 
-    def __init__(self, serve: Callable[[socket.socket, bytes, int], bool | None], address: str = "127.0.0.1") -> None:
+    def __init__(
+        self, serve: Callable[[socket.socket, bytes, int], bool | None], address: str = "127.0.0.1"
+    ) -> None:
         self._serve = serve
         self._listener = socket.create_server((address, 0), backlog=512)
         self.port = self._listener.getsockname()[1]
@@ -56,7 +61,9 @@ class RawServer:
 
 
 @contextlib.contextmanager
-def raw_server(serve: Callable[[socket.socket, bytes, int], bool | None] | bytes, address: str = "127.0.0.1") -> Iterator[RawServer]:
+def raw_server(
+    serve: Callable[[socket.socket, bytes, int], bool | None] | bytes, address: str = "127.0.0.1"
+) -> Iterator[RawServer]:
     """A running server; bytes: the answer to every request, then the close."""
 
     def fixed(connection: socket.socket, request: bytes, n: int) -> bool:

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(os.environ.get("CRAWLKIT_SHARED") or Path(__file__).resolve().parents[1] / "../shared").resolve()
+ROOT = Path(
+    os.environ.get("CRAWLKIT_SHARED") or Path(__file__).resolve().parents[1] / "../shared"
+).resolve()
 
 
 def shared(path: str) -> Path:
-    """A file of the shared folder (`CRAWLKIT_SHARED`, default `../shared`); the test is skipped, and says so, without it."""
+    """A file of the shared folder (`CRAWLKIT_SHARED`, default `../shared`); the test is skipped,
+    and says so, without it.
+    """
     found = ROOT / path
     if not found.exists():
         pytest.skip(f"{path} is not in {ROOT}: set CRAWLKIT_SHARED", allow_module_level=True)

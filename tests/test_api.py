@@ -11,17 +11,34 @@ from tests.control.smallcrawl import fill, make_crawl
 
 
 def test_addresses_robots_and_pages():
-    assert api.canonicalize("../b?utm_source=x#f", "HTTP://A.example:80/x/y") == "http://a.example/b"
+    assert (
+        api.canonicalize("../b?utm_source=x#f", "HTTP://A.example:80/x/y") == "http://a.example/b"
+    )
     with pytest.raises(api.Refused) as refused:
         api.canonicalize("mailto:a@b.example")
     assert refused.value.reason is Reason.URL_SCHEME
     robots = b"User-agent: mybot\nDisallow: /a\nAllow: /a/b\n"
-    assert [api.allow(robots, "mybot", f"http://x.example{p}") for p in ("/", "/a", "/a/b")] == [True, False, True]
+    assert [api.allow(robots, "mybot", f"http://x.example{p}") for p in ("/", "/a", "/a/b")] == [
+        True,
+        False,
+        True,
+    ]
     assert api.allow(robots, "otherbot", "http://x.example/a")
-    for rule, url in (("/*utm_source", "/?utm_source=1"), ("/x?b=1&a=2", "/y/../x?b=1&a=2#f"), ("/x?$", "/x?"), ("/*&&", "/?a&&b")):  # as it is asked for: nothing removed or sorted
-        assert not api.allow(f"User-agent: *\nDisallow: {rule}\n".encode(), "mybot", f"http://u:p@x.example{url}"), url
+    for rule, url in (
+        ("/*utm_source", "/?utm_source=1"),
+        ("/x?b=1&a=2", "/y/../x?b=1&a=2#f"),
+        ("/x?$", "/x?"),
+        ("/*&&", "/?a&&b"),
+    ):  # as it is asked for: nothing removed or sorted
+        assert not api.allow(
+            f"User-agent: *\nDisallow: {rule}\n".encode(), "mybot", f"http://u:p@x.example{url}"
+        ), url
     assert api.allow(b"User-agent: *\nDisallow: /x?\n", "mybot", "http://x.example/x")
-    html = b"<base href='/d/'><nav><a href='/menu'>menu</a></nav><main><p>" + b"These are the words that count on this page. " * 5 + b"</p><a href='x'>x</a><a href=x>x</a><a href='javascript:1'>no</a></main>"
+    html = (
+        b"<base href='/d/'><nav><a href='/menu'>menu</a></nav><main><p>"
+        + b"These are the words that count on this page. " * 5
+        + b"</p><a href='x'>x</a><a href=x>x</a><a href='javascript:1'>no</a></main>"
+    )
     assert api.links(html, "http://x.example/") == ["http://x.example/menu", "http://x.example/d/x"]
     assert "words that count" in api.main_text(html, "http://x.example/")
     assert api.parse_one(html, "http://x.example/", content_type="text/html")["kind"] == "html"
@@ -29,7 +46,13 @@ def test_addresses_robots_and_pages():
 
 def test_near_duplicates():
     text = " ".join(f"word{n} of the text" for n in range(60))
-    texts = {"a": text, "b": text, "c": text.replace("word7 ", "another "), "d": "something else entirely that nobody has written before or since", "e": ""}
+    texts = {
+        "a": text,
+        "b": text,
+        "c": text.replace("word7 ", "another "),
+        "d": "something else entirely that nobody has written before or since",
+        "e": "",
+    }
     assert api.near_duplicates(texts) == [("a", "b"), ("a", "c"), ("b", "c")]
     assert api.near_duplicates({}) == []
 

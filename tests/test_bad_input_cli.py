@@ -1,4 +1,6 @@
-"""Bad input gives one clear message and exit code 2, never a traceback, and leaves the tables as they were."""
+"""Bad input gives one clear message and exit code 2, never a traceback, and leaves the tables as
+they were.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SEED = "http://site.example/\n"
 
 
 def refused(done: Done, *words: str, code: int = 2) -> None:
-    """One message on standard error that has the words; no traceback, nothing on standard output."""
+    """One message on standard error that has the words; no traceback, nothing on standard
+    output.
+    """
     lines = [line for line in done.err.splitlines() if line.startswith("crawlkit: ")]
     assert done.code == code, done.err
     assert len(lines) == 1, done.err
@@ -37,13 +41,16 @@ def refused(done: Done, *words: str, code: int = 2) -> None:
     assert len(done.err.splitlines()) <= 12, done.err
 
 
-# -- no JVM is started for these -----------------------------------------------------------------------------------
-@pytest.mark.parametrize("content, words", [
-    (None, ("seeds.txt", "one URL a line")),
-    ("folder", ("seeds.txt", "one URL a line")),
-    (b"\x1f\x8b\x08\x00rest", ("seeds.txt", "not a UTF-8 text file")),
-    (b"\xff\xfeh\x00", ("seeds.txt", "not a UTF-8 text file")),
-])
+# -- no JVM is started for these -------------------------------------------------------
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (None, ("seeds.txt", "one URL a line")),
+        ("folder", ("seeds.txt", "one URL a line")),
+        (b"\x1f\x8b\x08\x00rest", ("seeds.txt", "not a UTF-8 text file")),
+        (b"\xff\xfeh\x00", ("seeds.txt", "not a UTF-8 text file")),
+    ],
+)
 def test_seed_file(tmp_path, content, words):
     path = tmp_path / "seeds.txt"
     if content == "folder":
@@ -55,16 +62,22 @@ def test_seed_file(tmp_path, content, words):
     assert not (tmp_path / "d").exists()
 
 
-@pytest.mark.parametrize("content, words", [
-    (None, ("cannot be read",)),
-    (b"fetch: [1, 2", ("bad.yaml:", "not plain YAML")),
-    (b"- a\n- b\n", ("bad.yaml:1", "mapping")),
-    (b"fetch:\n  slotz: 3\n", ("bad.yaml:2", "unknown key fetch.slotz", "did you mean fetch.slots")),
-    (b"fetch:\n  slots: many\n", ("bad.yaml:2", "fetch.slots")),
-    (b"frontier:\n  buckets: 3\n", ("frontier.buckets",)),
-    (b"\xff\xfe\x00", ("not UTF-8",)),
-    (b"a: !!python/object/apply:os.system ['true']\n", ("bad.yaml:1", "not plain YAML")),
-])
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (None, ("cannot be read",)),
+        (b"fetch: [1, 2", ("bad.yaml:", "not plain YAML")),
+        (b"- a\n- b\n", ("bad.yaml:1", "mapping")),
+        (
+            b"fetch:\n  slotz: 3\n",
+            ("bad.yaml:2", "unknown key fetch.slotz", "did you mean fetch.slots"),
+        ),
+        (b"fetch:\n  slots: many\n", ("bad.yaml:2", "fetch.slots")),
+        (b"frontier:\n  buckets: 3\n", ("frontier.buckets",)),
+        (b"\xff\xfe\x00", ("not UTF-8",)),
+        (b"a: !!python/object/apply:os.system ['true']\n", ("bad.yaml:1", "not plain YAML")),
+    ],
+)
 def test_configuration_file(tmp_path, content, words):
     path = tmp_path / "bad.yaml"
     if content is not None:
@@ -73,31 +86,57 @@ def test_configuration_file(tmp_path, content, words):
     assert not (tmp_path / "d").exists()
 
 
-@pytest.mark.parametrize("args, words", [
-    (("round", "--set", "fetch.slots"), ("--set fetch.slots", "section.key=value")),
-    (("round", "--set", "fetch.slots=0"), ("fetch.slots",)),
-    (("round", "--set", "lease.ttl_s=5"), ("lease.ttl_s",)),
-    (("generate", "--now", "yesterday"), ("--now", "2026-01-31T12:00:00Z")),
-    (("inject",), ("--seeds FILE",)),
-    (("inject", "--seeds", "-", "--priority", "highest"), ("--priority",)),
-    (("inject", "--seeds", "-", "--mode", "replace"), ("keep, update or overwrite",)),
-    (("fetch",), ("no round is open", "crawlkit generate")),
-    (("fetch", "--round-id", "r000009"), ("no round 'r000009'",)),
-    (("generate", "--round-id", "../x"), ("round id",)),
-    (("crawl", "http://site.example/"), ("agent.info_url", "placeholder")),
-])
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (("round", "--set", "fetch.slots"), ("--set fetch.slots", "section.key=value")),
+        (("round", "--set", "fetch.slots=0"), ("fetch.slots",)),
+        (("round", "--set", "lease.ttl_s=5"), ("lease.ttl_s",)),
+        (("generate", "--now", "yesterday"), ("--now", "2026-01-31T12:00:00Z")),
+        (("inject",), ("--seeds FILE",)),
+        (("inject", "--seeds", "-", "--priority", "highest"), ("--priority",)),
+        (("inject", "--seeds", "-", "--mode", "replace"), ("keep, update or overwrite",)),
+        (("fetch",), ("no round is open", "crawlkit generate")),
+        (("fetch", "--round-id", "r000009"), ("no round 'r000009'",)),
+        (("generate", "--round-id", "../x"), ("round id",)),
+        (("crawl", "http://site.example/"), ("agent.info_url", "placeholder")),
+    ],
+)
 def test_arguments(tmp_path, args, words):
     refused(run(*args, "--data", tmp_path / "d", stdin=SEED), *words)
 
 
-@pytest.mark.parametrize("text", ["", "-5", "1e9", "nan", "٣٣", "253402300800", "99999999999999999999999", "1969-12-31", "9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-5",
+        "1e9",
+        "nan",
+        "٣٣",
+        "253402300800",
+        "99999999999999999999999",
+        "1969-12-31",
+        "9999-12-31T23:59:59-05:00",
+        "0001-01-01T00:00:00+05:00",
+    ],
+)
 def test_times_that_no_table_can_hold(text):
     with pytest.raises(ConfigError, match="2026-01-31T12:00:00Z"):
         parse_now(text)
 
 
-@pytest.mark.parametrize(("text", "expected"), [("0", 0.0), ("1769860800.5", 1769860800.5), ("2026-01-31T12:00:00Z", 1769860800.0), ("2026-01-31 12:00", 1769860800.0),
-                                                ("2026-01-31T14:00:00+02:00", 1769860800.0), ("2026-01-31T07:00:00-05:00", 1769860800.0)])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0.0),
+        ("1769860800.5", 1769860800.5),
+        ("2026-01-31T12:00:00Z", 1769860800.0),
+        ("2026-01-31 12:00", 1769860800.0),
+        ("2026-01-31T14:00:00+02:00", 1769860800.0),
+        ("2026-01-31T07:00:00-05:00", 1769860800.0),
+    ],
+)
 def test_times(text, expected):
     assert parse_now(text) == expected
 
@@ -112,6 +151,7 @@ def test_a_place_that_cannot_be_replaced(tmp_path, capsys):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     for target in (tmp_path / "full", Path("/")):
+
         def write(target=target) -> None:
             with atomic(target) as f:
                 f.write(b"x")
@@ -119,7 +159,9 @@ def test_a_place_that_cannot_be_replaced(tmp_path, capsys):
         refused(said(capsys, write), f"crawlkit: {target}: ")
 
 
-@pytest.mark.parametrize(("number", "word"), [(errno.EIO, "Input/output error"), (errno.EMFILE, "Too many open files")])
+@pytest.mark.parametrize(
+    ("number", "word"), [(errno.EIO, "Input/output error"), (errno.EMFILE, "Too many open files")]
+)
 def test_errors_of_the_machine(capsys, number, word):
     def work() -> None:
         raise OSError(number, os.strerror(number), "/some/file")
@@ -135,7 +177,13 @@ def test_a_user_without_a_name(monkeypatch):
     assert actor() == f"cli:{os.getuid()}"
 
 
-@pytest.mark.parametrize(("as_json", "expected"), [(False, "  removing orphans ...\n"), (True, '{"event": "step", "text": "removing orphans"}\n')])
+@pytest.mark.parametrize(
+    ("as_json", "expected"),
+    [
+        (False, "  removing orphans ...\n"),
+        (True, '{"event": "step", "text": "removing orphans"}\n'),
+    ],
+)
 def test_the_steps_of_upkeep_are_told(capsys, as_json, expected):
     job = Job(SimpleNamespace(cfg=None), say=Progress(as_json))
     job.tell("removing orphans")
@@ -149,7 +197,9 @@ def test_a_round_is_no_path(tmp_path):
     for name in ("../../..", "..", "", "r000001/../r000001"):
         with pytest.raises(CrawlError, match="no round"):
             crawl.round(name)
-    refused(run("audit", "--round-id", "r000009", "--data", tmp_path / "d"), "no round 'r000009'")  # no proof of what never was
+    refused(
+        run("audit", "--round-id", "r000009", "--data", tmp_path / "d"), "no round 'r000009'"
+    )  # no proof of what never was
 
 
 def test_an_address_in_another_encoding_is_read_as_in_a_seed_file():
@@ -160,7 +210,13 @@ def test_an_address_in_another_encoding_is_read_as_in_a_seed_file():
 def test_an_agent_that_no_group_can_name(tmp_path):
     path = tmp_path / "robots.txt"
     path.write_text("User-agent: mybot\nDisallow: /\n")
-    refused(run("robots", path, "http://site.example/", "--agent", "Mozilla/5.0 (compatible; mybot/1.0)"), "--agent", "product token")
+    refused(
+        run(
+            "robots", path, "http://site.example/", "--agent", "Mozilla/5.0 (compatible; mybot/1.0)"
+        ),
+        "--agent",
+        "product token",
+    )
 
 
 def test_a_path_that_holds_an_address_is_judged_as_a_path(tmp_path):
@@ -172,17 +228,25 @@ def test_a_path_that_holds_an_address_is_judged_as_a_path(tmp_path):
 def test_the_folder_is_a_file(tmp_path):
     path = tmp_path / "d"
     path.write_text("x")
-    for args in (("crawl", "http://localhost/"), ("round",), ("fetch",), ("status",), ("maintain",)):
+    for args in (
+        ("crawl", "http://localhost/"),
+        ("round",),
+        ("fetch",),
+        ("status",),
+        ("maintain",),
+    ):
         refused(run(*args, "--data", path), str(path))
     refused(run("crawl", "http://localhost/", "--data", path / "below"), str(path))
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc as a place where nothing can be made")
+@pytest.mark.skipif(
+    not Path("/proc/self").exists(), reason="needs /proc as a place where nothing can be made"
+)
 def test_the_folder_cannot_be_written(tmp_path):
     refused(run("crawl", "http://localhost/", "--data", "/proc/crawl"), "/proc/crawl")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{\"open\": 3}", "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"open": 3}', "\x00"])
 def test_damaged_state(tmp_path, text):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "crawl.json").write_text(text)
@@ -200,7 +264,11 @@ def test_damaged_round_and_marks(tmp_path):
         for text in ("", "{", "\x00"):
             (tmp_path / "state" / "rounds" / round_.id / name).write_text(text)
             with pytest.raises(CrawlError, match=name.replace(".", r"\.") + " is damaged: "):
-                crawl.mark(round_, "fetch") if name == "fetch.json" else crawl.pin(round_, "commit", [])
+                (
+                    crawl.mark(round_, "fetch")
+                    if name == "fetch.json"
+                    else crawl.pin(round_, "commit", [])
+                )
     for text in ("", "{", "[]", "{}"):
         (tmp_path / "state" / "rounds" / round_.id / "round.json").write_text(text)
         with pytest.raises(CrawlError, match=r"round\.json is damaged: "):
@@ -210,7 +278,9 @@ def test_damaged_round_and_marks(tmp_path):
 
 def test_another_bucket_count(tmp_path):
     Crawl(tmp_path, parse_config("")).open_round(0.0)
-    refused(run("round", "--data", tmp_path, "--set", "frontier.buckets=16"), "frontier.buckets", "8")
+    refused(
+        run("round", "--data", tmp_path, "--set", "frontier.buckets=16"), "frontier.buckets", "8"
+    )
 
 
 def java_that(folder: Path, script: str) -> dict[str, str]:
@@ -229,18 +299,40 @@ def not_started(folder: Path, *words: str, **env: str) -> None:
 
 
 def test_no_java(tmp_path):
-    not_started(tmp_path, "Java", "install a Java 17 runtime", JAVA_HOME=str(tmp_path), PATH=str(Path(sys.executable).parent))
+    not_started(
+        tmp_path,
+        "Java",
+        "install a Java 17 runtime",
+        JAVA_HOME=str(tmp_path),
+        PATH=str(Path(sys.executable).parent),
+    )
 
 
-@pytest.mark.parametrize("script", ["exit 1", "echo 'Error: LinkageError: class file version 61.0, this runtime knows up to 52.0' >&2; exit 1"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "exit 1",
+        (
+            "echo 'Error: LinkageError: class file version 61.0, this runtime knows up to 52.0'"
+            " >&2; exit 1"
+        ),
+    ],
+)
 def test_java_that_does_not_work(tmp_path, script):
     not_started(tmp_path, "Spark did not start", "Java 17", **java_that(tmp_path, script))
 
 
-@pytest.mark.parametrize(("env", "expected"), [
-    ({}, {"LC_ALL": "C.UTF-8"}), ({"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.UTF-8"}), ({"LANG": "POSIX"}, {"LC_ALL": "C.UTF-8"}),
-    ({"LANG": "C.UTF-8"}, {}), ({"LC_ALL": "tr_TR.utf8"}, {}), ({"LC_CTYPE": "en_US.UTF-8", "LANG": "C"}, {}),
-])
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({}, {"LC_ALL": "C.UTF-8"}),
+        ({"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.UTF-8"}),
+        ({"LANG": "POSIX"}, {"LC_ALL": "C.UTF-8"}),
+        ({"LANG": "C.UTF-8"}, {}),
+        ({"LC_ALL": "tr_TR.utf8"}, {}),
+        ({"LC_CTYPE": "en_US.UTF-8", "LANG": "C"}, {}),
+    ],
+)
 def test_java_names_files_as_python_does(env, expected):
     assert jvm_locale(env) == expected
 
@@ -252,7 +344,9 @@ def test_no_jars(tmp_path):
 
 def test_a_round_without_jars_leaves_the_tables(tmp_path):
     data = tmp_path / "d"
-    assert run("inject", "--seeds", "-", "--data", data, stdin="http://localhost/\n").code == 0  # needs no JVM
+    assert (
+        run("inject", "--seeds", "-", "--data", data, stdin="http://localhost/\n").code == 0
+    )  # needs no JVM
     before = everything(data)
     assert before["crawldb_log"].total() == 1
     done = run("round", "--data", data, env={"CRAWLKIT_JARS": str(tmp_path / "none")})
@@ -280,10 +374,12 @@ def test_broken_jar(tmp_path, damage):
     not_started(tmp_path, "JAR", "make setup", CRAWLKIT_JARS=str(folder))
 
 
-# -- damaged tables: in this process, through the same guard -------------------------------------------------------
+# -- damaged tables: in this process, through the same guard ---------------------------
 @pytest.fixture(scope="module")
 def finished(spark, tmp_path_factory):
-    """A folder with one finished small round: nothing listens on the seeds' port, so it is quick."""
+    """A folder with one finished small round: nothing listens on the seeds' port, so it is
+    quick.
+    """
     folder = tmp_path_factory.mktemp("bad") / "d"
     job = Job(Crawl(folder, config()), quick=True, spark=spark)
     round_ = job.crawl.open_round(0.0)
@@ -293,7 +389,10 @@ def finished(spark, tmp_path_factory):
 
 
 def config():
-    return parse_config("fetch: {ports: [9], allow_private: [127.0.0.0/8], timeout_s: 2, connect_timeout_s: 1}\nlease: {ttl_s: 8, renew_s: 1, margin_s: 1}\n")
+    return parse_config(
+        "fetch: {ports: [9], allow_private: [127.0.0.0/8], timeout_s: 2, connect_timeout_s:"
+        " 1}\nlease: {ttl_s: 8, renew_s: 1, margin_s: 1}\n"
+    )
 
 
 def said(capsys, work) -> Done:
@@ -305,7 +404,13 @@ def said(capsys, work) -> Done:
     except typer.Exit as e:
         code = e.exit_code
     out = capsys.readouterr()
-    return Done(code, out.out, "\n".join(line for line in out.err.splitlines() if line.startswith(("crawlkit", "Traceback"))))
+    return Done(
+        code,
+        out.out,
+        "\n".join(
+            line for line in out.err.splitlines() if line.startswith(("crawlkit", "Traceback"))
+        ),
+    )
 
 
 def damage_log(table: Path) -> None:
@@ -342,17 +447,35 @@ def damage_other_schema(table: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("damage", [damage_log, damage_empty_log, damage_lost_files, damage_cut_files, damage_is_a_file, damage_other_schema])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        damage_log,
+        damage_empty_log,
+        damage_lost_files,
+        damage_cut_files,
+        damage_is_a_file,
+        damage_other_schema,
+    ],
+)
 def test_damaged_table(spark, finished, tmp_path, capsys, damage):
     data = tmp_path / "d"
     shutil.copytree(finished, data)
     damage(data / "tables" / "fetchlist")
     job = Job(Crawl(data, config()), quick=True, spark=spark)
-    before = {p: p.stat().st_mtime_ns for p in (data / "tables").rglob("*") if p.is_file() and not p.name.endswith(".crc")}
+    before = {
+        p: p.stat().st_mtime_ns
+        for p in (data / "tables").rglob("*")
+        if p.is_file() and not p.name.endswith(".crc")
+    }
     for stage in ("fetch", "commit"):
         done = said(capsys, lambda stage=stage: job.run(stage, job.crawl.open_rounds()[0]))
         refused(done, "fetchlist", "restore")
-    assert {p: p.stat().st_mtime_ns for p in (data / "tables").rglob("*") if p.is_file() and not p.name.endswith(".crc")} == before
+    assert {
+        p: p.stat().st_mtime_ns
+        for p in (data / "tables").rglob("*")
+        if p.is_file() and not p.name.endswith(".crc")
+    } == before
 
 
 def test_tables_is_a_file(tmp_path, capsys):
@@ -364,13 +487,17 @@ def test_tables_is_a_file(tmp_path, capsys):
 
 
 @pytest.mark.spark
-def test_a_damaged_part_is_named_and_the_table_can_be_written_afterwards(spark, finished, tmp_path, capsys):
+def test_a_damaged_part_is_named_and_the_table_can_be_written_afterwards(
+    spark, finished, tmp_path, capsys
+):
     data = tmp_path / "d"
     shutil.copytree(finished, data)
     job = Job(Crawl(data, config()), quick=True, spark=spark)
     round_ = job.crawl.open_rounds()[0]
     job.run("fetch", round_)
-    part = next(p for p in (data / "state" / "parts").rglob("*") if p.is_file() and p.name != "begun.json")
+    part = next(
+        p for p in (data / "state" / "parts").rglob("*") if p.is_file() and p.name != "begun.json"
+    )
     good = part.read_bytes()
     part.write_bytes(b"\x00garbage")
     refused(said(capsys, lambda: job.run("commit", round_)), part.name, "restore")
@@ -380,10 +507,28 @@ def test_a_damaged_part_is_named_and_the_table_can_be_written_afterwards(spark, 
     assert everything(data)["captures"].total() == 3
 
 
-@pytest.mark.parametrize(("said_by_spark", "place"), [
-    ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///with%20spaces/%C3%BCn/tables/pages/a.parquet. SQLSTATE: KD001", "/with spaces/ün/tables/pages/a.parquet"),
-    ("java.io.FileNotFoundException: File file:/d/tables/pages/_delta_log/0.json does not exist", "/d/tables/pages/_delta_log/0.json"),
-    ("FileNotFoundException: No such file: s3a://crawl/x/tables/pages/a.parquet", "s3a://crawl/x/tables/pages/a.parquet"),
-])
+@pytest.mark.parametrize(
+    ("said_by_spark", "place"),
+    [
+        (
+            (
+                "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file"
+                " file:///with%20spaces/%C3%BCn/tables/pages/a.parquet. SQLSTATE: KD001"
+            ),
+            "/with spaces/ün/tables/pages/a.parquet",
+        ),
+        (
+            (
+                "java.io.FileNotFoundException: File file:/d/tables/pages/_delta_log/0.json does"
+                " not exist"
+            ),
+            "/d/tables/pages/_delta_log/0.json",
+        ),
+        (
+            "FileNotFoundException: No such file: s3a://crawl/x/tables/pages/a.parquet",
+            "s3a://crawl/x/tables/pages/a.parquet",
+        ),
+    ],
+)
 def test_a_damaged_file_is_named_as_the_shell_knows_it(said_by_spark, place):
     assert damaged_file(said_by_spark) == place

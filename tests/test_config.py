@@ -12,8 +12,14 @@ from tests.cputime import within
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("politeness:\n  delay_s: 1\n  delay_s: 2\n", ("c.yaml:3: politeness.delay_s is given twice", "line 2")),
-        ("politeness: {delay_s: 1}\nagent: {}\npoliteness: {max_delay_s: 9}\n", ("c.yaml:3: politeness is given twice",)),
+        (
+            "politeness:\n  delay_s: 1\n  delay_s: 2\n",
+            ("c.yaml:3: politeness.delay_s is given twice", "line 2"),
+        ),
+        (
+            "politeness: {delay_s: 1}\nagent: {}\npoliteness: {max_delay_s: 9}\n",
+            ("c.yaml:3: politeness is given twice",),
+        ),
         ("agent: {name: a, name: a}\n", ("agent.name is given twice",)),
         ("politeness: {delay_s: .inf}\n", ("c.yaml:1: politeness.delay_s", "finite")),
         ("politeness: {delay_s: .nan}\n", ("politeness.delay_s",)),
@@ -23,7 +29,10 @@ from tests.cputime import within
         ("frontier: {buckets: true}\n", ("frontier.buckets: expected a number",)),
         ("fetch: {ports: [80, 0]}\n", ("fetch.ports", "0 is no port")),
         ("fetch: {ports: [70000]}\n", ("fetch.ports", "70000")),
-        ("fetch: {resolvers: [not an address]}\n", ("fetch.resolvers", "'not an address' is no name server")),
+        (
+            "fetch: {resolvers: [not an address]}\n",
+            ("fetch.resolvers", "'not an address' is no name server"),
+        ),
         ("fetch: {resolvers: ['127.0.0.1:99999']}\n", ("fetch.resolvers",)),
         ("control: {host: ''}\n", ("control.host",)),
         ("storage: {warc: ''}\n", ("storage.warc",)),
@@ -42,7 +51,11 @@ def test_refused(text, words):
 
 
 def test_aliases_that_unfold_without_end_are_refused_at_once():
-    text = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)) + "scope: {hosts: *a39}\n"
+    text = (
+        "a0: &a0 [x, x]\n"
+        + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+        + "scope: {hosts: *a39}\n"
+    )
 
     def refused():
         with pytest.raises(ConfigError):
@@ -53,9 +66,22 @@ def test_aliases_that_unfold_without_end_are_refused_at_once():
 
 def test_read():
     assert parse_config("\ufeffpoliteness: {delay_s: 2}\r\n").politeness.delay_s == 2
-    assert parse_config("").politeness.delay_s == parse_config("# nothing\n").politeness.delay_s == 1
+    assert (
+        parse_config("").politeness.delay_s == parse_config("# nothing\n").politeness.delay_s == 1
+    )
 
 
-@pytest.mark.parametrize("at", ["9.9.9.9", "127.0.0.1:5353", "2620:fe::fe", "[2620:fe::fe]:53", "[2620:fe::fe]", "https://dns.example/dns-query", "https://127.0.0.1:8443/dns-query"])
+@pytest.mark.parametrize(
+    "at",
+    [
+        "9.9.9.9",
+        "127.0.0.1:5353",
+        "2620:fe::fe",
+        "[2620:fe::fe]:53",
+        "[2620:fe::fe]",
+        "https://dns.example/dns-query",
+        "https://127.0.0.1:8443/dns-query",
+    ],
+)
 def test_name_servers(at):
     assert parse_config(f"fetch: {{resolvers: ['{at}']}}\n", "c.yaml").fetch.resolvers == (at,)

@@ -1,4 +1,6 @@
-"""A crawl's state in S3: rounds, claims, marks and locks as on a folder; one holder at a time, and a killed one's lock runs out."""
+"""A crawl's state in S3: rounds, claims, marks and locks as on a folder; one holder at a time, and
+a killed one's lock runs out.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,14 @@ def endpoint():
 
 def crawl(url, tmp_path):
     place = f"s3://crawl/{tmp_path.name}"
-    cfg = Config.model_validate({"storage": {"state": f"{place}/state", "warc": f"{place}/warc"}, "s3": {"endpoint_url": url, "path_style": True, "timeout_s": 1.0, "give_up_s": 5.0},
-                                 "fetch": {"timeout_s": 0.5}, "lease": {"ttl_s": 1.5, "renew_s": 0.2, "margin_s": 0.1}})  # fmt: skip
+    cfg = Config.model_validate(
+        {
+            "storage": {"state": f"{place}/state", "warc": f"{place}/warc"},
+            "s3": {"endpoint_url": url, "path_style": True, "timeout_s": 1.0, "give_up_s": 5.0},
+            "fetch": {"timeout_s": 0.5},
+            "lease": {"ttl_s": 1.5, "renew_s": 0.2, "margin_s": 0.1},
+        }
+    )
     return Crawl(tmp_path, cfg)
 
 

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 import typer
 
-from crawlkit import cli_export, cli_look, cli_plan, cli_steer, cli_upkeep  # noqa: F401  (they register their commands)
+from crawlkit import (
+    cli_export,
+    cli_look,
+    cli_plan,
+    cli_steer,
+    cli_upkeep,
+)  # noqa: F401  (they register their commands)
 from crawlkit import cli_examples  # after the others
 from crawlkit.cli import app
 from crawlkit.config import Config
@@ -29,7 +35,10 @@ TOP = typer.main.get_command(app)  # made once: it takes 40 ms
 
 def given() -> list[str]:
     found = {c for page in PAGES for c in commands(page)}
-    return sorted({part.strip() for c in found for part in c.split(" && ")} | {e[e.index("crawlkit ") :] for e in cli_examples.EXAMPLES})
+    return sorted(
+        {part.strip() for c in found for part in c.split(" && ")}
+        | {e[e.index("crawlkit ") :] for e in cli_examples.EXAMPLES}
+    )
 
 
 def test_there_are_many():
@@ -46,9 +55,15 @@ def test_a_command_line_is_one_that_crawlkit_takes(line):
             break
         assert words[0] in command.commands, f"no verb {words[0]}"
         command = command.commands[words[0]]
-        context, words = command.make_context(words[0], [], resilient_parsing=True, parent=context), words[1:]
+        context, words = (
+            command.make_context(words[0], [], resilient_parsing=True, parent=context),
+            words[1:],
+        )
     options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
-    assert {w.split("=")[0] for w in words if w.startswith("--")} <= options | {"--help", "--version"}, sorted(options)
+    assert {w.split("=")[0] for w in words if w.startswith("--")} <= options | {
+        "--help",
+        "--version",
+    }, sorted(options)
 
 
 def verbs(command=TOP, path="crawlkit"):
@@ -62,7 +77,9 @@ def verbs(command=TOP, path="crawlkit"):
 
 @pytest.mark.parametrize(("words", "command"), list(verbs()), ids=[w for w, _ in verbs()])
 def test_the_help_of_each_verb_has_an_example(words, command):
-    assert re.search(rf"{words}(?: |$)", f"{command.help or ''}\n{command.epilog or ''}", re.MULTILINE), words
+    assert re.search(
+        rf"{words}(?: |$)", f"{command.help or ''}\n{command.epilog or ''}", re.MULTILINE
+    ), words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -74,6 +91,10 @@ def test_links_lead_somewhere(page):
 def test_configuration_keys_of_the_guides_exist():
     sections = set(Config.model_fields)
     for name in ("coming-from.md", "platforms.md", "concepts.md", "alerts.md"):
-        for section, key in re.findall(r"`([a-z0-9]+)\.([a-z_]+)`", (ROOT / "docs" / name).read_text("utf-8")):
+        for section, key in re.findall(
+            r"`([a-z0-9]+)\.([a-z_]+)`", (ROOT / "docs" / name).read_text("utf-8")
+        ):
             if section in sections:
-                assert key in Config.model_fields[section].annotation.model_fields, f"{name}: {section}.{key}"
+                assert key in Config.model_fields[section].annotation.model_fields, (
+                    f"{name}: {section}.{key}"
+                )

@@ -1,4 +1,6 @@
-"""`crawlkit doctor`: on a sound machine nothing is missing; each planted fault is named, with its fix, and the exit code is 2."""
+"""`crawlkit doctor`: on a sound machine nothing is missing; each planted fault is named, with its
+fix, and the exit code is 2.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +61,20 @@ def sound(name_server, tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(java.parents[1]))
 
     def look(*sets, data=tmp_path / "data"):
-        cfg = parse_config("", sets=("agent.info_url=https://you.test/bot", f"fetch.resolvers=['{name_server}']", *sets))
+        cfg = parse_config(
+            "",
+            sets=(
+                "agent.info_url=https://you.test/bot",
+                f"fetch.resolvers=['{name_server}']",
+                *sets,
+            ),
+        )
         lock = tmp_path / "jars.lock"
-        return {f.check: f for f in doctor.doctor(data, cfg, lock if lock.exists() else None) if not f.ok}
+        return {
+            f.check: f
+            for f in doctor.doctor(data, cfg, lock if lock.exists() else None)
+            if not f.ok
+        }
 
     look.tmp = tmp_path
     return look
@@ -77,7 +90,9 @@ def test_no_java(sound, monkeypatch):
 
 
 def test_an_old_java(sound):
-    (sound.tmp / "jdk" / "bin" / "java").write_text("#!/bin/sh\necho 'java version \"1.8.0_392\"' >&2\n")
+    (sound.tmp / "jdk" / "bin" / "java").write_text(
+        "#!/bin/sh\necho 'java version \"1.8.0_392\"' >&2\n"
+    )
     found = sound()
     assert list(found) == ["java"]
     assert "1.8.0_392" in found["java"].detail and "Java 17" in found["java"].fix
@@ -104,7 +119,10 @@ def test_another_version_and_a_missing_package(sound, monkeypatch):
     assert "pyspark==4.2.0" in found["pyspark"].fix
 
 
-@pytest.mark.parametrize("script", [None, "#!/bin/sh\necho 3 9\n", "#!/bin/sh\necho 'No module named crawlkit' >&2; exit 1\n"])
+@pytest.mark.parametrize(
+    "script",
+    [None, "#!/bin/sh\necho 3 9\n", "#!/bin/sh\necho 'No module named crawlkit' >&2; exit 1\n"],
+)
 def test_a_python_of_the_workers_that_is_none_of_ours(sound, monkeypatch, script):
     python = sound.tmp / "python"
     if script:
@@ -115,7 +133,10 @@ def test_a_python_of_the_workers_that_is_none_of_ours(sound, monkeypatch, script
 
 
 def test_spark_settings(sound):
-    found = sound("spark.extra={spark.sql.session.timeZone: Europe/Paris, spark.speculation: 'true'}", "spark.master=local[4]")
+    found = sound(
+        "spark.extra={spark.sql.session.timeZone: Europe/Paris, spark.speculation: 'true'}",
+        "spark.master=local[4]",
+    )
     assert set(found) == {"time zone", "speculation", "spark.master"}
     assert "Europe/Paris" in found["time zone"].detail
 
@@ -131,7 +152,10 @@ def test_a_dead_name_server(sound):
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
     found = sound(f"fetch.resolvers=['127.0.0.1:{port}']")
-    assert f"127.0.0.1:{port}" in found["name servers"].detail and "fetch.resolvers" in found["name servers"].fix
+    assert (
+        f"127.0.0.1:{port}" in found["name servers"].detail
+        and "fetch.resolvers" in found["name servers"].fix
+    )
 
 
 def test_a_folder_that_cannot_be_written_and_one_that_is_a_file(sound):
@@ -142,7 +166,11 @@ def test_a_folder_that_cannot_be_written_and_one_that_is_a_file(sound):
 
 
 def test_a_full_disk(sound, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: namedtuple("U", "total used free")(10**12, 10**12 - 10**8, 10**8))
+    monkeypatch.setattr(
+        shutil,
+        "disk_usage",
+        lambda path: namedtuple("U", "total used free")(10**12, 10**12 - 10**8, 10**8),
+    )
     assert "free 1.6 GB" in sound()["disk room"].fix
 
 
@@ -153,9 +181,17 @@ def test_too_few_open_files(sound, monkeypatch):
 
 def test_object_stores(sound, tmp_path):
     with moto() as endpoint, FaultProxy(endpoint, share=0.0) as proxy:
-        at = (f"s3.endpoint_url={proxy.url}", "s3.path_style=true", "s3.timeout_s=2", "s3.give_up_s=0.5")
+        at = (
+            f"s3.endpoint_url={proxy.url}",
+            "s3.path_style=true",
+            "s3.timeout_s=2",
+            "s3.give_up_s=0.5",
+        )
         assert sound("storage.warc=s3://crawl/w", "storage.state=s3://crawl/s", *at) == {}
-        assert "create the bucket" in sound("storage.warc=s3://nowhere/w", *at)["object store storage.warc"].detail
+        assert (
+            "create the bucket"
+            in sound("storage.warc=s3://nowhere/w", *at)["object store storage.warc"].detail
+        )
         forward = proxy._forward
 
         def careless(request, body):  # a store that knows no conditions
@@ -167,7 +203,10 @@ def test_object_stores(sound, tmp_path):
         found = sound("storage.state=s3://crawl/s", *at)["object store storage.state"]
         assert "If-None-Match: * is not heeded" in found.detail and "docs/s3.md" in found.fix
         proxy.down = True
-        assert "check that the store is up" in sound("storage.warc=s3://crawl/w", *at)["object store storage.warc"].detail
+        assert (
+            "check that the store is up"
+            in sound("storage.warc=s3://crawl/w", *at)["object store storage.warc"].detail
+        )
 
 
 def test_a_check_that_breaks_is_a_finding(sound, monkeypatch):
@@ -181,11 +220,15 @@ def test_the_verb(sound, tmp_path, name_server, monkeypatch):
     done = CliRunner().invoke(cli.app, ["doctor", *sets, "--json"])
     assert done.exit_code == 2
     assert json.loads(done.output)["missing"] == ["contact address"]
-    done = CliRunner().invoke(cli.app, ["doctor", *sets, "--set", "agent.info_url=https://you.test/bot"])
+    done = CliRunner().invoke(
+        cli.app, ["doctor", *sets, "--set", "agent.info_url=https://you.test/bot"]
+    )
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "all is there")
 
 
 def test_a_part_in_c_of_another_version_is_told(monkeypatch):
     pytest.importorskip("crawlkit.rules._scan")
     monkeypatch.setattr("crawlkit.rules.htmlguard._is_calm", None)
-    assert [f.detail for f in doctor._packages() if f.check == "parts in C"][0].startswith("built, but by another version")
+    assert [f.detail for f in doctor._packages() if f.check == "parts in C"][0].startswith(
+        "built, but by another version"
+    )

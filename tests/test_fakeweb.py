@@ -1,4 +1,6 @@
-"""The synthetic web itself: it serves what it plans, its log tells the truth, its judge finds planted faults."""
+"""The synthetic web itself: it serves what it plans, its log tells the truth, its judge finds
+planted faults.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,24 @@ from crawlkit.config import parse_config
 from crawlkit.outcomes import Refused
 from crawlkit.rules.robots import parse
 from crawlkit.rules.urls import canonicalize
-from tests.fakeweb import DAY_S, EPOCH, Delays, Entry, FakeWeb, Policy, Process, Server, build, counts, differences, every, expected, judge, load_log, set_day
+from tests.fakeweb import (
+    DAY_S,
+    EPOCH,
+    Delays,
+    Entry,
+    FakeWeb,
+    Policy,
+    Process,
+    Server,
+    build,
+    counts,
+    differences,
+    every,
+    expected,
+    judge,
+    load_log,
+    set_day,
+)
 from tests.fakeweb.render import body
 from tests.fakeweb.robots import PROFILES
 from tests.fakeweb.words import edited, jaccard
@@ -38,7 +57,9 @@ def server(web: FakeWeb, tmp_path: Path):
         yield s
 
 
-def get(server: Server | Process, url: str, web: FakeWeb, **headers: str) -> tuple[int, http.client.HTTPMessage, bytes]:
+def get(
+    server: Server | Process, url: str, web: FakeWeb, **headers: str
+) -> tuple[int, http.client.HTTPMessage, bytes]:
     name, _, path = url.removeprefix("http://").partition("/")
     conn = http.client.HTTPConnection(web.hosts[name].address, server.port, timeout=5)
     try:
@@ -50,7 +71,11 @@ def get(server: Server | Process, url: str, web: FakeWeb, **headers: str) -> tup
 
 
 def find(web: FakeWeb, **wanted: object):
-    return next(p for p in web.pages.values() if all(getattr(p, k) == v for k, v in wanted.items()) and web.hosts[p.host].listening)
+    return next(
+        p
+        for p in web.pages.values()
+        if all(getattr(p, k) == v for k, v in wanted.items()) and web.hosts[p.host].listening
+    )
 
 
 def test_size() -> None:
@@ -65,13 +90,61 @@ def test_every_feature_is_there(scale: float) -> None:
     web = build(3, scale)
     pages = web.pages.values()
     features = {p.feature for p in pages}
-    assert features >= {"plain", "robots", "redirect", "ring", "beyond", "status", "recovers", "fault", "duplicate", "near", "changing", "churn", "malformed", "charset",
-                        "nofollow_link", "opt_out", "canonical", "base", "transfer", "binary", "large", "truncated", "plain_text", "deep", "kinds", "mirror"}
-    assert {p.status for p in pages} >= {200, 301, 302, 303, 307, 308, 403, 404, 410, 429, 451, 500, 503}
+    assert features >= {
+        "plain",
+        "robots",
+        "redirect",
+        "ring",
+        "beyond",
+        "status",
+        "recovers",
+        "fault",
+        "duplicate",
+        "near",
+        "changing",
+        "churn",
+        "malformed",
+        "charset",
+        "nofollow_link",
+        "opt_out",
+        "canonical",
+        "base",
+        "transfer",
+        "binary",
+        "large",
+        "truncated",
+        "plain_text",
+        "deep",
+        "kinds",
+        "mirror",
+    }
+    assert {p.status for p in pages} >= {
+        200,
+        301,
+        302,
+        303,
+        307,
+        308,
+        403,
+        404,
+        410,
+        429,
+        451,
+        500,
+        503,
+    }
     assert {p.fault for p in pages} == {None, "reset", "cut", "garbage", "stall"}
     assert sum(p.fault == "stall" for p in pages) == 1
     assert {h.robots.status for h in web.hosts.values()} >= {200, 301, 302, 404, 429, 500}
-    assert {h.robots.name for h in web.hosts.values()} >= {"star", "token", "longest", "delay", "bom", "large", "denyall"}
+    assert {h.robots.name for h in web.hosts.values()} >= {
+        "star",
+        "token",
+        "longest",
+        "delay",
+        "bom",
+        "large",
+        "denyall",
+    }
     assert web.shared_addresses and web.near and web.far
     assert any(a.to and ".invalid" in a.to for p in pages for a in p.links)
 
@@ -92,7 +165,10 @@ def test_near_pairs_by_hand() -> None:
     # 220 words, a title of 3 and an anchor of 2: 223 shingles, one change spoils three
     assert value == pytest.approx(220 / 226)
     assert jaccard(web.pages[first].text(), web.pages[second].text()) == value
-    assert sum(a != b for a, b in zip(text * 3, edited(random.Random(1), text * 3, 2), strict=True)) == 2
+    assert (
+        sum(a != b for a, b in zip(text * 3, edited(random.Random(1), text * 3, 2), strict=True))
+        == 2
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -108,7 +184,13 @@ def test_what_a_naive_walk_finds(web: FakeWeb, server: Server) -> None:
     seen = 0
     for url, row in day_0.rows.items():
         page = web.page(url)
-        if row.status != 200 or page.content_type == "image/png" or row.truncated or web.hosts[page.host].delay_s or seen > 150:
+        if (
+            row.status != 200
+            or page.content_type == "image/png"
+            or row.truncated
+            or web.hosts[page.host].delay_s
+            or seen > 150
+        ):
             continue
         status, headers, body = get(server, url, web)
         if page.recovers_after:
@@ -116,7 +198,13 @@ def test_what_a_naive_walk_finds(web: FakeWeb, server: Server) -> None:
         seen += 1
         assert status == 200
         body = gzip.decompress(body) if headers["Content-Encoding"] == "gzip" else body
-        text = body.decode("utf-8-sig" if page.charset == "utf-8" else "utf-16" if page.charset == "utf-16le" else page.charset)
+        text = body.decode(
+            "utf-8-sig"
+            if page.charset == "utf-8"
+            else "utf-16"
+            if page.charset == "utf-16le"
+            else page.charset
+        )
         assert page.title in text
         assert page.marker is None or page.marker.lower() in text.lower()
         assert all(w in text.lower() for w in page.words)
@@ -124,16 +212,28 @@ def test_what_a_naive_walk_finds(web: FakeWeb, server: Server) -> None:
 
 
 def test_links_in_any_markup() -> None:
-    """An HTML5 parser finds in every page, broken ones too, just the planned links in order, and just the planned words."""
+    """An HTML5 parser finds in every page, broken ones too, just the planned links in order, and
+    just the planned words.
+    """
     web = build(12, 0.4)
     for page in web.pages.values():
         if page.content_type != "text/html" or page.status != 200 or page.declared == "wrong":
             continue
         raw = body(page, 0)
-        tree = LexborHTMLParser(raw.decode("utf-16" if page.charset == "utf-16le" else page.charset).lstrip("\ufeff"))
-        assert [n.attributes["href"] for n in tree.css("a")] == [a.href for a in page.links if a.how == "a"], page.url
-        for how, css, name in (("area", "area", "href"), ("frame", "iframe", "src"), ("next", "link[rel=next]", "href")):
-            assert [n.attributes[name] for n in tree.css(css)] == [a.href for a in page.links if a.how == how]
+        tree = LexborHTMLParser(
+            raw.decode("utf-16" if page.charset == "utf-16le" else page.charset).lstrip("\ufeff")
+        )
+        assert [n.attributes["href"] for n in tree.css("a")] == [
+            a.href for a in page.links if a.how == "a"
+        ], page.url
+        for how, css, name in (
+            ("area", "area", "href"),
+            ("frame", "iframe", "src"),
+            ("next", "link[rel=next]", "href"),
+        ):
+            assert [n.attributes[name] for n in tree.css(css)] == [
+                a.href for a in page.links if a.how == how
+            ]
         for node in tree.css("script, title"):
             node.decompose()
         words = [w.strip(".\0\ufffd") for w in tree.body.text(separator=" ").lower().split()]
@@ -150,7 +250,11 @@ def test_answers(web: FakeWeb, server: Server) -> None:
     recovers = find(web, feature="recovers", status=503)
     assert get(server, recovers.url, web)[0] == 503
     assert get(server, recovers.url, web)[0] == 200
-    for fault, error in (("reset", (http.client.HTTPException, ConnectionResetError)), ("cut", http.client.IncompleteRead), ("garbage", http.client.HTTPException)):
+    for fault, error in (
+        ("reset", (http.client.HTTPException, ConnectionResetError)),
+        ("cut", http.client.IncompleteRead),
+        ("garbage", http.client.HTTPException),
+    ):
         with pytest.raises(error):
             get(server, find(web, fault=fault).url, web)
     refused = next(h for h in web.hosts.values() if not h.listening)
@@ -188,25 +292,49 @@ def test_days_and_validators(web: FakeWeb, server: Server, tmp_path: Path) -> No
 def test_expected_by_hand(web: FakeWeb) -> None:
     answer = expected(web, Policy(nows=every(600, 20), revisit=False))
     row = {f: answer.rows[find(web, feature=f).url] for f in ("truncated", "binary")}
-    assert (row["truncated"].state, row["truncated"].truncated, row["binary"].state) == ("fetched", "length", "refused")
-    by_status = {s: answer.rows[find(web, feature="status", status=s).url].state for s in (404, 410, 451, 403, 406, 500)}
-    assert by_status == {404: "dead", 410: "dead", 451: "dead", 403: "retrying", 406: "dead", 500: "retrying"}
+    assert (row["truncated"].state, row["truncated"].truncated, row["binary"].state) == (
+        "fetched",
+        "length",
+        "refused",
+    )
+    by_status = {
+        s: answer.rows[find(web, feature="status", status=s).url].state
+        for s in (404, 410, 451, 403, 406, 500)
+    }
+    assert by_status == {
+        404: "dead",
+        410: "dead",
+        451: "dead",
+        403: "retrying",
+        406: "dead",
+        500: "retrying",
+    }
     # 500 at every try: the first and three retries, one a round
     gone = answer.rows[find(web, feature="status", status=500).url]
     assert len(gone.times) == 4 and gone.times[3] - gone.times[0] == 3
     stall, cut = (answer.rows[find(web, fault=f).url] for f in ("stall", "cut"))
-    assert (stall.state, len(stall.times), cut.state, cut.truncated) == ("retrying", 4, "fetched", "disconnect")
+    assert (stall.state, len(stall.times), cut.state, cut.truncated) == (
+        "retrying",
+        4,
+        "fetched",
+        "disconnect",
+    )
     garbage = answer.rows[find(web, fault="garbage").url]
     assert (garbage.state, len(garbage.times)) == ("dead", 1)
     recovered = answer.rows[find(web, feature="recovers", status=500).url]
     assert recovered.state == "fetched" and len(recovered.times) == 3
     # the long chain: eleven redirects are asked, the eleventh leads nowhere
-    chain = [r for r in answer.rows.values() if r.hops and web.page(r.url).status >= 300 and r.hops == 10]
+    chain = [
+        r for r in answer.rows.values() if r.hops and web.page(r.url).status >= 300 and r.hops == 10
+    ]
     assert [r.state for r in chain] == ["dead"]
     assert find(web, feature="beyond").url not in answer.rows
-    # depth: a line of 18 pages is cut at 15; the calendar ends with 2028, the maze at three equal segments
+    # depth: a line of 18 pages is cut at 15; the calendar ends with 2028, the maze at three equal
+    # segments
     assert max(r.depth for r in answer.rows.values()) == 15
-    assert sorted(u.rpartition("/events/")[2] for u, why in answer.refused.items() if why == "date_range") == ["1989/12", "2029/01"]
+    assert sorted(
+        u.rpartition("/events/")[2] for u, why in answer.refused.items() if why == "date_range"
+    ) == ["1989/12", "2029/01"]
     assert [u.count("more/") for u, why in answer.refused.items() if why == "repeated"] == [4]
     assert not any(web.page(u).feature == "unfollowed" for u in answer.rows if web.page(u))
     skipped = {u for u, r in answer.rows.items() if r.state == "robots_skipped"}
@@ -218,12 +346,19 @@ def test_expected_by_hand(web: FakeWeb) -> None:
         assert not any(a in c and b in c for c in answer.clusters)
     for a, b, _ in web.near:
         assert any(a in c and b in c for c in answer.clusters)
-    assert differences(answer, {u: {"state": r.state, "depth": r.depth} for u, r in answer.rows.items()}) == []
+    assert (
+        differences(
+            answer, {u: {"state": r.state, "depth": r.depth} for u, r in answer.rows.items()}
+        )
+        == []
+    )
     assert differences(answer, {"http://other.example/": {}})[-1].startswith("not expected")
 
 
 def test_expected_revisits(web: FakeWeb) -> None:
-    """Static with ETag: 304 and x 1.5; changing daily: 200 and the floor; a path withdrawn by robots.txt on day 6: fetched before, skipped after."""
+    """Static with ETag: 304 and x 1.5; changing daily: 200 and the floor; a path withdrawn by
+    robots.txt on day 6: fetched before, skipped after.
+    """
     answer = expected(web, Policy(nows=every(DAY_S, 16)))
     static = answer.rows[find(web, feature="changing", every_days=0, validators="both").url]
     start = static.first_fetched
@@ -232,7 +367,9 @@ def test_expected_revisits(web: FakeWeb) -> None:
     assert static.status == 304 and static.n_change == 0
     daily = answer.rows[find(web, feature="changing", every_days=1, validators="etag").url]
     assert [t - daily.first_fetched for t in daily.times] == list(range(len(daily.times)))
-    assert daily.n_change == len(daily.times) - 1 and daily.interval_s == DAY_S and daily.status == 200
+    assert (
+        daily.n_change == len(daily.times) - 1 and daily.interval_s == DAY_S and daily.status == 200
+    )
     churn = answer.rows[find(web, feature="churn", validators="etag").url]
     assert churn.status == 200 and churn.n_change == 0
     closed = next(r for u, r in answer.rows.items() if "/withdrawn/" in u)
@@ -244,7 +381,14 @@ def test_expected_revisits(web: FakeWeb) -> None:
 def _polite_walk(web: FakeWeb, server: Server, hosts: list[str], delay_s: float) -> None:
     for name in hosts:
         gap = max(delay_s, web.hosts[name].robots.delay_s)
-        for path in ["/robots.txt", *[p.path for p in web.pages.values() if p.host == name and p.allowed and p.status == 200 and not p.fault][:3]]:
+        for path in [
+            "/robots.txt",
+            *[
+                p.path
+                for p in web.pages.values()
+                if p.host == name and p.allowed and p.status == 200 and not p.fault
+            ][:3],
+        ]:
             time.sleep(gap)
             get(server, f"http://{name}{path}", web)
 
@@ -283,12 +427,36 @@ def test_judge_finds_planted_faults(web: FakeWeb, server: Server) -> None:
     time.sleep(0.05)
     found = judge(load_log(server.log), web, Delays(host_s=0.05, address_s=0.05))
     kinds = {k: len(v) for k, v in vars(found).items() if v}
-    assert kinds == {"no_robots": 1, "host_gap": 1, "disallowed": 1, "address_gap": 2, "unreadable": 1, "retry_after": 1}, str(found)
+    assert kinds == {
+        "no_robots": 1,
+        "host_gap": 1,
+        "disallowed": 1,
+        "address_gap": 2,
+        "unreadable": 1,
+        "retry_after": 1,
+    }, str(found)
 
 
 def _entry(web: FakeWeb, url: str, start: float, end: float, **kw: object) -> Entry:
     name, _, path = url.removeprefix("http://").partition("/")
-    plain = Entry(name, web.hosts[name].address, "/" + path, "GET", 200, start, end, end, 1, 1, False, 0, UA, None, None, None)
+    plain = Entry(
+        name,
+        web.hosts[name].address,
+        "/" + path,
+        "GET",
+        200,
+        start,
+        end,
+        end,
+        1,
+        1,
+        False,
+        0,
+        UA,
+        None,
+        None,
+        None,
+    )
     return dataclasses.replace(plain, **kw)
 
 
@@ -297,14 +465,25 @@ def test_judge_on_a_log_by_hand(web: FakeWeb) -> None:
     robots, home = f"http://{delay.name}/robots.txt", f"http://{delay.name}/"
     polite = [_entry(web, robots, 1.0, 1.1), _entry(web, home, 1.3, 1.4)]
     assert judge(polite, web, Delays(host_s=0.1)).total == 0
-    soon = [*polite[:1], _entry(web, home, 1.25, 1.4)]  # 0.15 s: enough for the host, not for its Crawl-delay
+    soon = [
+        *polite[:1],
+        _entry(web, home, 1.25, 1.4),
+    ]  # 0.15 s: enough for the host, not for its Crawl-delay
     assert len(judge(soon, web, Delays(host_s=0.1)).host_gap) == 1
     both = [_entry(web, robots, 1.0, 2.0), _entry(web, home, 1.5, 1.6)]
     assert len(judge(both, web, Delays(host_s=0.1)).in_flight) == 1
     other = [*polite, _entry(web, home, 9.0, 9.1, user_agent="Mozilla/5.0")]
     assert len(judge(other, web, Delays(host_s=0.1)).user_agent) == 1
-    pair = next([a, b] for a in web.hosts.values() for b in web.hosts.values() if a.domain == b.domain and a is not b)
-    close = [_entry(web, f"http://{h.name}/robots.txt", 1 + 0.02 * i, 1.01 + 0.02 * i) for i, h in enumerate(pair)]
+    pair = next(
+        [a, b]
+        for a in web.hosts.values()
+        for b in web.hosts.values()
+        if a.domain == b.domain and a is not b
+    )
+    close = [
+        _entry(web, f"http://{h.name}/robots.txt", 1 + 0.02 * i, 1.01 + 0.02 * i)
+        for i, h in enumerate(pair)
+    ]
     assert len(judge(close, web, Delays(host_s=0.1, domain_s=0.05)).domain_gap) == 1
     # after a killed client the end is known late only
     cut = [_entry(web, robots, 1.0, 1.1, aborted=True), _entry(web, home, 1.25, 1.4)]
@@ -319,9 +498,15 @@ def test_process_bears_hundreds_of_connections(tmp_path: Path) -> None:
         async def one() -> bytes:
             reader, writer = await asyncio.open_connection(host.address, process.port)
             for _ in range(2):
-                writer.write(f"GET / HTTP/1.1\r\nHost: {host.name}\r\nUser-Agent: {UA}\r\n\r\n".encode())
+                writer.write(
+                    f"GET / HTTP/1.1\r\nHost: {host.name}\r\nUser-Agent: {UA}\r\n\r\n".encode()
+                )
                 head = await reader.readuntil(b"\r\n\r\n")
-                length = next(int(x.split(b":")[1]) for x in head.split(b"\r\n") if x.lower().startswith(b"content-length"))
+                length = next(
+                    int(x.split(b":")[1])
+                    for x in head.split(b"\r\n")
+                    if x.lower().startswith(b"content-length")
+                )
                 await reader.readexactly(length)
             writer.close()
             return head
@@ -352,7 +537,9 @@ def test_epoch() -> None:
 
 
 def test_the_rules_agree_with_the_plan() -> None:
-    """Two independent works, the plan's truth and the crawler's rules, say the same of every link and path."""
+    """Two independent works, the plan's truth and the crawler's rules, say the same of every link
+    and path.
+    """
     web = build(11, 0.5)
     bad = []
     rules = functools.cache(parse)
@@ -370,7 +557,9 @@ def test_the_rules_agree_with_the_plan() -> None:
         host = web.hosts[page.host]
         if host.robots.readable and page.location is None:
             for day in (0, 6):
-                if rules(host.robots.text(day)).match("crawlkit", page.url).allowed is not web.allowed(page.url, day):
+                if rules(host.robots.text(day)).match(
+                    "crawlkit", page.url
+                ).allowed is not web.allowed(page.url, day):
                     bad.append((page.url, "robots", day))
     assert bad == []
     for host in web.hosts.values():

@@ -1,7 +1,9 @@
-"""Killed, frozen, doubled and repeated: the tables end as those of a crawl that nothing happened to (REQUIREMENTS N1, N2).
+"""Killed, frozen, doubled and repeated: the tables end as those of a crawl that nothing happened to
+(REQUIREMENTS N1, N2).
 
-One round over a web of 15 hosts: all its pages are seeds, so every feature is met. The crawler runs as a process of its
-own (`crawlkit round`); the web's server outlives it, and its log is judged over all attempts together.
+One round over a web of 15 hosts: all its pages are seeds, so every feature is met. The crawler runs
+as a process of its own (`crawlkit round`); the web's server outlives it, and its log is judged over
+all attempts together.
 """
 
 from __future__ import annotations
@@ -23,7 +25,21 @@ from deltalake import DeltaTable
 from crawlkit.config import Config, load_config
 from crawlkit.crawl import Crawl
 from crawlkit.job import ROUND, Job
-from tests.crawlproc import FIXED, ROOT, Done, command, differences, environment, everything, facts, rows, run, settings, steady_web, table_place
+from tests.crawlproc import (
+    FIXED,
+    ROOT,
+    Done,
+    command,
+    differences,
+    environment,
+    everything,
+    facts,
+    rows,
+    run,
+    settings,
+    steady_web,
+    table_place,
+)
 from tests.fakeweb import EPOCH, Delays, Server, counts, judge, load_log
 
 pytestmark = pytest.mark.spark
@@ -47,19 +63,45 @@ class World:
 
     def start(self, *args: object, **env: str) -> subprocess.Popen[str]:
         """`crawlkit round` in a session of its own, so that all its processes are known."""
-        self.started.append(subprocess.Popen(command(*(args or ("round", "--round-id", ROUND_ID)), "--data", self.data, "--config", self.config, "--now", f"{EPOCH:.0f}", "--json"),
-                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**env), start_new_session=True))
+        self.started.append(
+            subprocess.Popen(
+                command(
+                    *(args or ("round", "--round-id", ROUND_ID)),
+                    "--data",
+                    self.data,
+                    "--config",
+                    self.config,
+                    "--now",
+                    f"{EPOCH:.0f}",
+                    "--json",
+                ),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment(**env),
+                start_new_session=True,
+            )
+        )
         return self.started[-1]
 
     def kill_at(self, point: str, n: int) -> dict[str, str]:
-        """The environment of a run whose nth process to pass a point kills itself (tests/data/killpoints)."""
+        """The environment of a run whose nth process to pass a point kills itself
+        (tests/data/killpoints).
+        """
         counted = self.folder / f"{point} {len(self.started)}"
         counted.mkdir()
         print(f"killed {point}, the {n}th, from {self.stage()}")
-        return {"PYTHONPATH": os.pathsep.join(map(str, (ROOT / "tests" / "data" / "killpoints", ROOT / "lib"))), "KILL": f"{point}:{n}:{counted}"}
+        return {
+            "PYTHONPATH": os.pathsep.join(
+                map(str, (ROOT / "tests" / "data" / "killpoints", ROOT / "lib"))
+            ),
+            "KILL": f"{point}:{n}:{counted}",
+        }
 
     def to_parse(self, spark) -> None:
-        """The rerun up to parse as another driver in this process, whose JVM is warm; later stages read nothing else."""
+        """The rerun up to parse as another driver in this process, whose JVM is warm; later stages
+        read nothing else.
+        """
         job = self.job(spark)
         round_ = job.crawl.round(ROUND_ID)
         with job.driving(round_):
@@ -67,7 +109,18 @@ class World:
                 job.run(stage, round_)
 
     def again(self) -> Done:
-        return run("round", "--round-id", ROUND_ID, "--data", self.data, "--config", self.config, "--now", f"{EPOCH:.0f}", "--json")
+        return run(
+            "round",
+            "--round-id",
+            ROUND_ID,
+            "--data",
+            self.data,
+            "--config",
+            self.config,
+            "--now",
+            f"{EPOCH:.0f}",
+            "--json",
+        )
 
     def log(self, settle_s: float = 0.3) -> list:
         time.sleep(settle_s)
@@ -80,7 +133,9 @@ class World:
         self.is_polite(self.job(spark).cfg)
 
     def is_sound(self, spark, unkilled: dict) -> None:
-        """The tables are the unkilled crawl's, at no time had a reader seen another state of one; the round is over, the server saw no rudeness."""
+        """The tables are the unkilled crawl's, at no time had a reader seen another state of one;
+        the round is over, the server saw no rudeness.
+        """
         assert differences({n: unkilled[n] for n in FIXED}, facts(self.data)) == []
         self.was_never_half(unkilled)
         crawl = self.job(spark).crawl
@@ -91,7 +146,11 @@ class World:
         """Every version of every table is one that the unkilled crawl had too."""
         for name, wanted in unkilled["versions"].items():
             for n, version in enumerate(versions(self.data, name)):
-                assert version in wanted, (name, n, differences({name: unkilled[name]}, {name: version}))
+                assert version in wanted, (
+                    name,
+                    n,
+                    differences({name: unkilled[name]}, {name: version}),
+                )
 
     def stage(self) -> str:
         """The stage that is to be done or under way."""
@@ -99,8 +158,13 @@ class World:
         return next((s for s in ROUND if crawl.mark(crawl.round(ROUND_ID), s) is None), "close")
 
     def is_polite(self, cfg: Config) -> None:
-        found = judge(self.log(), WEB, Delays(host_s=cfg.politeness.delay_s, domain_s=cfg.politeness.domain_delay_s))
-        found.address_gap.clear()  # a floor within one task, and no host's address is known before the first round
+        found = judge(
+            self.log(),
+            WEB,
+            Delays(host_s=cfg.politeness.delay_s, domain_s=cfg.politeness.domain_delay_s),
+        )
+        # a floor within one task, and no host's address is known before the first round
+        found.address_gap.clear()
         assert found.total == 0, str(found)
 
     def __enter__(self) -> World:
@@ -119,14 +183,20 @@ class World:
 
 
 def processes(root: int, word: str = "") -> list[int]:
-    """Living processes of a session, or below a process, whose command line has the word; oldest first."""
+    """Living processes of a session, or below a process, whose command line has the word; oldest
+    first.
+    """
     out, inside = [], {root}
     for pid in sorted(int(entry.name) for entry in Path("/proc").glob("[0-9]*")):
         with contextlib.suppress(OSError, IndexError):
-            state, parent, _, session = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:4]
+            state, parent, _, session = (
+                Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:4]
+            )
             if session == str(root) or int(parent) in inside:
                 inside.add(pid)
-                if state != "Z" and word in Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"):
+                if state != "Z" and word in Path(f"/proc/{pid}/cmdline").read_bytes().replace(
+                    b"\0", b" "
+                ).decode("utf-8", "replace"):
                     out.append(pid)
     return out
 
@@ -134,10 +204,16 @@ def processes(root: int, word: str = "") -> list[int]:
 def workers(root: int) -> list[int]:
     """Python workers: those that the daemons forked."""
     daemons = processes(root, "pyspark.daemon")
-    return [pid for pid in daemons if int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]) in daemons]
+    return [
+        pid
+        for pid in daemons
+        if int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]) in daemons
+    ]
 
 
-def wait_for(what: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 240.0) -> bool:
+def wait_for(
+    what: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 240.0
+) -> bool:
     """Wait until something is so; False if the process ended before."""
     give_up = time.monotonic() + seconds
     while not what():
@@ -156,7 +232,11 @@ def most_asked(log: list) -> int:
 def versions(data: Path | str, table: str) -> list:
     """The fixed columns of all versions of a table."""
     place = table_place(data, table)
-    return [facts(data, {table: n})[table] for n in range(DeltaTable(place).version() + 1)] if DeltaTable.is_deltatable(place) else []
+    return (
+        [facts(data, {table: n})[table] for n in range(DeltaTable(place).version() + 1)]
+        if DeltaTable.is_deltatable(place)
+        else []
+    )
 
 
 def ended(process: subprocess.Popen[str], timeout: float = 300.0) -> Done:
@@ -185,14 +265,18 @@ def planned(spark, seeded, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def unkilled(spark, seeded, tmp_path_factory) -> Iterator[tuple[World, dict]]:
-    """The round without any trouble, all its stages run again at its end, and what the tables hold."""
+    """The round without any trouble, all its stages run again at its end, and what the
+    tables hold.
+    """
     with World(tmp_path_factory.mktemp("unkilled"), seeded) as w:
         job = w.job(spark)
         round_ = job.crawl.round(ROUND_ID)
         for stage in ROUND:
             job.run(stage, round_)
         w.requests = len(w.log())
-        w.again_at_the_end = {stage: _repeat(job, round_, stage, **_options(stage)) for stage in ("inject", *ROUND)}
+        w.again_at_the_end = {
+            stage: _repeat(job, round_, stage, **_options(stage)) for stage in ("inject", *ROUND)
+        }
         job.crawl.close(round_)
         yield w, facts(w.data) | {"versions": {name: versions(w.data, name) for name in FIXED}}
 
@@ -225,7 +309,11 @@ def parsed(spark, committed, tmp_path_factory) -> dict:
 
 
 def counted(mark: dict) -> dict:
-    return {k: v for k, v in mark.items() if k not in ("stage", "started", "ended", "cpu_s", "round_id", "repeated")}
+    return {
+        k: v
+        for k, v in mark.items()
+        if k not in ("stage", "started", "ended", "cpu_s", "round_id", "repeated")
+    }
 
 
 def parse_tables(data: Path) -> dict:
@@ -241,10 +329,14 @@ def _repeat(job: Job, round_, stage: str, **options: object) -> list[str]:
     """What a forced repeat of the stage changes in the tables."""
     before = everything(job.crawl.data)
     job.run(stage, round_, force=True, **options)
-    return [d for d in differences(before, everything(job.crawl.data)) if not (stage == "report" and d.startswith(("stages", "metrics")))]
+    return [
+        d
+        for d in differences(before, everything(job.crawl.data))
+        if not (stage == "report" and d.startswith(("stages", "metrics")))
+    ]
 
 
-# -- repeated ------------------------------------------------------------------------------------------------------
+# -- repeated --------------------------------------------------------------------------
 @pytest.mark.parametrize("stage", ["inject", *ROUND])
 def test_a_stage_run_again_after_all_later_ones_changes_nothing(unkilled, stage):
     assert unkilled[0].again_at_the_end[stage] == []
@@ -276,12 +368,14 @@ def test_a_finished_round_run_again_changes_nothing(unkilled):
     assert done.said["rounds"] == []
     assert differences(before, everything(w.data)) == []
     assert sorted((w.data / "warc").rglob("*.warc.gz")) == files and len(w.log()) == w.requests
-    refused = run("fetch", "--round-id", ROUND_ID, "--force", "--data", w.data, "--config", w.config)
+    refused = run(
+        "fetch", "--round-id", ROUND_ID, "--force", "--data", w.data, "--config", w.config
+    )
     assert refused.code == 2 and "closed" in refused.err and "Traceback" not in refused.err
     assert differences(before, everything(w.data)) == []
 
 
-# -- killed --------------------------------------------------------------------------------------------------------
+# -- killed ----------------------------------------------------------------------------
 def test_a_driver_killed_while_it_fetches(spark, planned, fetched, tmp_path):
     """Its JVM and workers are left to themselves; another driver starts at once."""
     with World(tmp_path, planned) as w:
@@ -306,13 +400,20 @@ def test_a_worker_killed_while_it_fetches(spark, planned, fetched, tmp_path):
 
 
 KILLS = 5
-WHO = {"driver": lambda s: [s], "jvm": lambda s: processes(s, "SparkSubmit"), "worker": workers, "executor": lambda s: processes(s, "CoarseGrainedExecutorBackend")}
+WHO = {
+    "driver": lambda s: [s],
+    "jvm": lambda s: processes(s, "SparkSubmit"),
+    "worker": workers,
+    "executor": lambda s: processes(s, "CoarseGrainedExecutorBackend"),
+}
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("victim", WHO)
 def test_killed_at_random_moments(spark, seeded, unkilled, tmp_path, victim, seed):
-    """Five kills -9, each at a moment drawn from what is left of a crawl's life, then it is let through."""
+    """Five kills -9, each at a moment drawn from what is left of a crawl's life, then it is let
+    through.
+    """
     rng, killed = random.Random(f"{victim}{seed}"), []
     changes = {"spark.master": "local-cluster[2,1,1024]"} if victim == "executor" else {}
     for n in range(KILLS):  # another crawl if one has come to its end
@@ -332,9 +433,14 @@ def kill_and_end(w: World, rng: random.Random, victim: str, killed: list[str]) -
     process = w.start()
     while len(killed) < KILLS and process.poll() is None:
         asked = len(w.log(0))
-        if rng.random() < 0.5 and w.stage() in ("generate", "fetch"):  # half of the moments in the fetch stage, which is short
+        if rng.random() < 0.5 and w.stage() in (
+            "generate",
+            "fetch",
+        ):  # half of the moments in the fetch stage, which is short
             asked += rng.randrange(5, 120)
-            if not wait_for(lambda: len(w.log(0)) >= asked or w.stage() not in ("generate", "fetch"), process):
+            if not wait_for(
+                lambda: len(w.log(0)) >= asked or w.stage() not in ("generate", "fetch"), process
+            ):
                 break
         else:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -346,7 +452,9 @@ def kill_and_end(w: World, rng: random.Random, victim: str, killed: list[str]) -
             if victim in ("driver", "jvm"):
                 break
     done = ended(process)
-    if victim == "jvm" and done.code == 2:  # no other than a Java that does not work: it was not up yet
+    if (
+        victim == "jvm" and done.code == 2
+    ):  # no other than a Java that does not work: it was not up yet
         assert "crawlkit: Spark did not start" in done.err and "restore" not in done.err, done.err
         return done.code
     assert done.code in (0, 1, -signal.SIGKILL), done.err
@@ -354,13 +462,21 @@ def kill_and_end(w: World, rng: random.Random, victim: str, killed: list[str]) -
     return done.code
 
 
-POINTS = {"in a file": 12, "before a commit": 4, "after a commit": 4, "before a mark": 2}  # how many of them one run passes at least, but for its end
+POINTS = {
+    "in a file": 12,
+    "before a commit": 4,
+    "after a commit": 4,
+    "before a mark": 2,
+}  # how many of them one run passes at least, but for its end
 
 
 def test_killed_between_files_commits_and_marks(spark, seeded, unkilled, tmp_path):
     """Whoever passes the point, driver or worker, kills itself there; the next run goes on."""
     rng = random.Random(1)
-    points = [(point, rng.randint(1, most)) for point, most in rng.sample([*POINTS.items()] * 2, 2 * len(POINTS))]
+    points = [
+        (point, rng.randint(1, most))
+        for point, most in rng.sample([*POINTS.items()] * 2, 2 * len(POINTS))
+    ]
     for n in range(len(points)):  # another crawl if one has come to its end
         (tmp_path / f"{n}").mkdir()
         with World(tmp_path / f"{n}", seeded) as w:
@@ -376,7 +492,9 @@ def test_killed_between_files_commits_and_marks(spark, seeded, unkilled, tmp_pat
 
 @pytest.mark.parametrize("n", [1, 4, 6])
 def test_a_task_of_parse_killed_in_its_files(spark, committed, parsed, tmp_path, n):
-    """Spark starts it again: no row is lost or there twice, the counts are those of one run, what it left behind is for VACUUM alone."""
+    """Spark starts it again: no row is lost or there twice, the counts are those of one run, what
+    it left behind is for VACUUM alone.
+    """
     with World(tmp_path, committed) as w:
         done = ended(w.start("parse", "--round-id", ROUND_ID, **w.kill_at("in a file", n)))
         assert done.code == 0, done.err
@@ -393,11 +511,17 @@ def test_a_task_of_parse_killed_in_its_files(spark, committed, parsed, tmp_path,
 
 def files_of(data: Path, name: str) -> tuple[set[str], set[str]]:
     """Data files below a table, and those that it consists of."""
-    return {str(f) for f in (data / "tables" / name).rglob("*.parquet") if "_delta_log" not in f.parts}, {f.removeprefix("file://") for f in DeltaTable(str(data / "tables" / name)).file_uris()}
+    return {
+        str(f) for f in (data / "tables" / name).rglob("*.parquet") if "_delta_log" not in f.parts
+    }, {f.removeprefix("file://") for f in DeltaTable(str(data / "tables" / name)).file_uris()}
 
 
-def test_parsed_rows_that_are_lost_between_two_commits(spark, committed, parsed, tmp_path, monkeypatch):
-    """As by the end of an executor: found rows are made again after the files of pages have been told of."""
+def test_parsed_rows_that_are_lost_between_two_commits(
+    spark, committed, parsed, tmp_path, monkeypatch
+):
+    """As by the end of an executor: found rows are made again after the files of pages have been
+    told of.
+    """
     with World(tmp_path, committed) as w:
         job = w.job(spark)
         commit, lost = job.tables.commit, []
@@ -415,17 +539,25 @@ def test_parsed_rows_that_are_lost_between_two_commits(spark, committed, parsed,
         assert set.difference(*files_of(w.data, "pages"))  # the second time wrote files too
 
 
-def test_executors_that_were_frozen_wake_after_a_second_driver_has_finished(spark, seeded, unkilled, tmp_path):
+def test_executors_that_were_frozen_wake_after_a_second_driver_has_finished(
+    spark, seeded, unkilled, tmp_path
+):
     with World(tmp_path, seeded, **{"spark.master": "local-cluster[2,1,1024]"}) as w:
         first = w.start()
         assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 40, first)
-        frozen = processes(first.pid, "CoarseGrainedExecutorBackend") + processes(first.pid, "pyspark.daemon")
+        frozen = processes(first.pid, "CoarseGrainedExecutorBackend") + processes(
+            first.pid, "pyspark.daemon"
+        )
         for pid in frozen:
             os.kill(pid, signal.SIGSTOP)
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
         assert (done := w.again()).code == 0, done.err
-        asked, tables, parts = len(w.log()), everything(w.data), sorted((w.data / "state" / "parts").rglob("*.json*"))
+        asked, tables, parts = (
+            len(w.log()),
+            everything(w.data),
+            sorted((w.data / "state" / "parts").rglob("*.json*")),
+        )
         for pid in frozen:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
@@ -463,12 +595,25 @@ def test_two_rounds_at_once(spark, seeded, unkilled, tmp_path):
         both = [ended(first), ended(second)]
         assert sorted(d.code for d in both) in ([0, 0], [0, 3]), [d.err for d in both]
         for _ in range(3):
-            assert (done := run("round", "--data", w.data, "--config", w.config, "--now", f"{EPOCH:.0f}", "--json")).code == 0, done.err
+            assert (
+                done := run(
+                    "round",
+                    "--data",
+                    w.data,
+                    "--config",
+                    w.config,
+                    "--now",
+                    f"{EPOCH:.0f}",
+                    "--json",
+                )
+            ).code == 0, done.err
         assert most_asked(w.log()) == 1
         mine, theirs = facts(w.data), unkilled[1]
         for name in ("crawldb", "ranks", "hostdb"):
             assert differences({name: theirs[name]}, {name: mine[name]}) == []
-        assert {(r["cluster_id"], r["url"]) for r in _loaded(mine["duplicates"])} == {(r["cluster_id"], r["url"]) for r in _loaded(theirs["duplicates"])}
+        assert {(r["cluster_id"], r["url"]) for r in _loaded(mine["duplicates"])} == {
+            (r["cluster_id"], r["url"]) for r in _loaded(theirs["duplicates"])
+        }
         w.is_polite(w.job(spark).cfg)
 
 
@@ -478,13 +623,17 @@ def _loaded(rows) -> list[dict]:
     return [json.loads(r) for r in rows]
 
 
-# -- a full disk ---------------------------------------------------------------------------------------------------
+# -- a full disk -----------------------------------------------------------------------
 @pytest.mark.parametrize("mib", [2, 4])
 def test_a_full_disk(spark, seeded, unkilled, tmp_path, mib):
     """On a file system of a few MiB the round ends with one message; with more room it finishes."""
     with World(tmp_path, None) as w:
         w.data.mkdir()
-        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "none", str(w.data)], capture_output=True, text=True)
+        mount = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "none", str(w.data)],
+            capture_output=True,
+            text=True,
+        )
         if mount.returncode:
             pytest.skip(f"a small file system cannot be mounted here: {mount.stderr.strip()}")
         try:

@@ -1,4 +1,6 @@
-"""Whole rounds over the synthetic web against its right answer, and the server's own log (REQUIREMENTS B, D, G, H, I, N)."""
+"""Whole rounds over the synthetic web against its right answer, and the server's own log
+(REQUIREMENTS B, D, G, H, I, N).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,20 @@ pytestmark = pytest.mark.spark
 
 
 def table(job):
-    rows = job.read("crawldb").selectExpr("url", "state", "depth", "cast(next_fetch AS double) AS next_fetch", "interval_s", "last_status AS status", "n_change", "retries").collect()
+    rows = (
+        job.read("crawldb")
+        .selectExpr(
+            "url",
+            "state",
+            "depth",
+            "cast(next_fetch AS double) AS next_fetch",
+            "interval_s",
+            "last_status AS status",
+            "n_change",
+            "retries",
+        )
+        .collect()
+    )
     return {r.url: r.asDict() for r in rows}
 
 
@@ -38,23 +53,46 @@ def test_states_and_depths_equal_the_right_answer(crawled):
 
 def test_next_fetch_follows_the_interval_to_the_second(crawled):
     web, job, log, answer = crawled
-    got = {u: {**r, "next_fetch": None if r["next_fetch"] is None else round(r["next_fetch"])} for u, r in table(job).items() if r["state"] == "fetched"}
+    got = {
+        u: {**r, "next_fetch": None if r["next_fetch"] is None else round(r["next_fetch"])}
+        for u, r in table(job).items()
+        if r["state"] == "fetched"
+    }
     want = {u: r for u, r in answer.rows.items() if r.state == "fetched"}
-    wrong = {u: (got[u]["next_fetch"], r.next_fetch) for u, r in want.items() if got[u]["next_fetch"] != round(r.next_fetch)}
+    wrong = {
+        u: (got[u]["next_fetch"], r.next_fetch)
+        for u, r in want.items()
+        if got[u]["next_fetch"] != round(r.next_fetch)
+    }
     assert not wrong
-    changes = {u: (got[u]["n_change"], r.n_change) for u, r in want.items() if got[u]["n_change"] != r.n_change}
+    changes = {
+        u: (got[u]["n_change"], r.n_change)
+        for u, r in want.items()
+        if got[u]["n_change"] != r.n_change
+    }
     assert not changes
 
 
 def test_304_and_revisit_records_where_due(crawled):
     web, job, log, answer = crawled
-    rows = job.read("captures").where("kind = 'page' AND is_outcome AND status IN (200, 304)").join(job.read("rounds").select("round_id", "round_no"), "round_id").select("url", "round_no", "status", "record_type").collect()
+    rows = (
+        job.read("captures")
+        .where("kind = 'page' AND is_outcome AND status IN (200, 304)")
+        .join(job.read("rounds").select("round_id", "round_no"), "round_id")
+        .select("url", "round_no", "status", "record_type")
+        .collect()
+    )
     got = {(r.round_no, r.url): (r.status, r.record_type) for r in rows}
     for number, sent in enumerate(answer.requests, 1):
         for url, status in sent.items():
             if status == 304:
                 assert got[number, url] == (304, "revisit"), (number, url, got.get((number, url)))
-    again = [(n, u) for n, sent in enumerate(answer.requests, 1) for u, st in sent.items() if st == 200 and any(u in earlier for earlier in answer.requests[: n - 1])]
+    again = [
+        (n, u)
+        for n, sent in enumerate(answer.requests, 1)
+        for u, st in sent.items()
+        if st == 200 and any(u in earlier for earlier in answer.requests[: n - 1])
+    ]
     assert again, "no page was fetched twice: the test shows nothing"
 
 
@@ -69,10 +107,24 @@ def check_records(job, tmp_path):
     from fastwarc.warc import WarcRecordType
     from warcio.checker import Checker
 
-    rows = job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename", "warc_record_offset", "warc_record_length", "payload_digest", "url", "record_type").collect()
+    rows = (
+        job.read("captures")
+        .where("warc_filename IS NOT NULL")
+        .select(
+            "warc_filename",
+            "warc_record_offset",
+            "warc_record_length",
+            "payload_digest",
+            "url",
+            "record_type",
+        )
+        .collect()
+    )
     by_file: dict[str, dict[int, object]] = {}
     for r in rows:
-        assert r.warc_record_offset not in by_file.setdefault(r.warc_filename, {}), "two rows for one record"
+        assert r.warc_record_offset not in by_file.setdefault(r.warc_filename, {}), (
+            "two rows for one record"
+        )
         by_file[r.warc_filename][r.warc_record_offset] = r
     assert by_file
     for name, expected_rows in by_file.items():
@@ -86,7 +138,11 @@ def check_records(job, tmp_path):
                 if record.rec_type in ("response", "revisit"):
                     offset = records.get_record_offset()
                     record.content_stream().read()
-                    seen[offset] = (record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Payload-Digest"], record.rec_type)
+                    seen[offset] = (
+                        record.rec_headers["WARC-Target-URI"],
+                        record.rec_headers["WARC-Payload-Digest"],
+                        record.rec_type,
+                    )
         assert set(seen) == set(expected_rows), name
         for offset, r in expected_rows.items():
             assert seen[offset] == (r.url, r.payload_digest, r.record_type)
@@ -97,22 +153,40 @@ def check_records(job, tmp_path):
 
             assert gzip.decompress(member).startswith(b"WARC/1.1")
         with open(path, "rb") as f:
-            fast = sum(1 for rec in Fast(f, record_types=WarcRecordType.response | WarcRecordType.revisit, parse_http=False) if rec.verify_block_digest())
+            fast = sum(
+                1
+                for rec in Fast(
+                    f,
+                    record_types=WarcRecordType.response | WarcRecordType.revisit,
+                    parse_http=False,
+                )
+                if rec.verify_block_digest()
+            )
         assert fast == len(expected_rows), name
         checker = Checker(SimpleNamespace(inputs=[str(path)], verbose=False))
         assert checker.process_all() == 0, name
 
 
 def test_outside_tools_read_the_crawl(crawled, tmp_path):
-    """cdxj-indexer finds what our CDXJ says, pywb replays by it every tenth answer with 200, and `wacz validate` has nothing to say."""
+    """cdxj-indexer finds what our CDXJ says, pywb replays by it every tenth answer with 200, and
+    `wacz validate` has nothing to say.
+    """
     web, job, log, answer = crawled
     source, warc = Source(job.crawl.data, job.cfg), tmp_path / "warc"
     warc.mkdir()
-    for r in job.read("captures").where("warc_filename IS NOT NULL").select("warc_filename").distinct().collect():
+    for r in (
+        job.read("captures")
+        .where("warc_filename IS NOT NULL")
+        .select("warc_filename")
+        .distinct()
+        .collect()
+    ):
         with job.crawl.warc.open_range(r.warc_filename) as stored:
             (warc / r.warc_filename).write_bytes(stored.read())
     export_cdxj(source, tmp_path / "index.cdxj")
-    assert (tmp_path / "index.cdxj").read_text("utf-8") == run_tool("cdxj-indexer", "-s", *sorted(warc.iterdir()))
+    assert (tmp_path / "index.cdxj").read_text("utf-8") == run_tool(
+        "cdxj-indexer", "-s", *sorted(warc.iterdir())
+    )
     export_wacz(source, tmp_path / "crawl.wacz")
     assert "Invalid" not in run_tool("wacz", "validate", "-f", tmp_path / "crawl.wacz")
     stored = {}
@@ -120,7 +194,10 @@ def test_outside_tools_read_the_crawl(crawled, tmp_path):
         with file.open("rb") as f:
             for record in ArchiveIterator(f):
                 if record.rec_type == "response" and record.http_headers.get_statuscode() == "200":
-                    stored[record.rec_headers["WARC-Target-URI"], re.sub(r"\D", "", record.rec_headers["WARC-Date"])[:14]] = record.content_stream().read()
+                    stored[
+                        record.rec_headers["WARC-Target-URI"],
+                        re.sub(r"\D", "", record.rec_headers["WARC-Date"])[:14],
+                    ] = record.content_stream().read()
     assert len(stored) > 100
     with wayback(tmp_path / "pywb", warc, tmp_path / "index.cdxj") as replay:
         for (url, when), body in sorted(stored.items())[::10]:
@@ -128,11 +205,29 @@ def test_outside_tools_read_the_crawl(crawled, tmp_path):
 
 
 def test_revisits_refer_to_stored_bodies(crawled, tmp_path):
-    """WARC 1.1 6.7: a revisit names the record, URL and date at which the body is stored, never another revisit."""
+    """WARC 1.1 6.7: a revisit names the record, URL and date at which the body is stored, never
+    another revisit.
+    """
     from crawlkit.adapters.warc_read import read_record
 
     web, job, log, answer = crawled
-    rows = {r.capture_id: r for r in job.read("captures").where("record_type IS NOT NULL").select("capture_id", "url", "record_type", "revisit_of", "warc_filename", "warc_record_offset", "warc_record_length").collect()}
+    rows = {
+        r.capture_id: r
+        for r in (
+            job.read("captures")
+            .where("record_type IS NOT NULL")
+            .select(
+                "capture_id",
+                "url",
+                "record_type",
+                "revisit_of",
+                "warc_filename",
+                "warc_record_offset",
+                "warc_record_length",
+            )
+            .collect()
+        )
+    }
     revisits = [r for r in rows.values() if r.record_type == "revisit"]
     assert len(revisits) > 100
 
@@ -147,17 +242,27 @@ def test_revisits_refer_to_stored_bodies(crawled, tmp_path):
         copy = rows[r.revisit_of]
         head, stored = fields(r), fields(copy)
         assert copy.record_type == stored["warc-type"] == "response", r.capture_id
-        assert (head["warc-refers-to"], head["warc-refers-to-target-uri"], head["warc-refers-to-date"]) == (stored["warc-record-id"], stored["warc-target-uri"], stored["warc-date"])
+        assert (
+            head["warc-refers-to"],
+            head["warc-refers-to-target-uri"],
+            head["warc-refers-to-date"],
+        ) == (stored["warc-record-id"], stored["warc-target-uri"], stored["warc-date"])
 
 
 def test_packing_keeps_every_record(crawled, tmp_path):
     from crawlkit.maintain import maintain
 
     web, job, log, answer = crawled
-    before = {r[0]: r[1:] for r in job.read("captures").select("capture_id", "payload_digest", "url").collect()}
+    before = {
+        r[0]: r[1:]
+        for r in job.read("captures").select("capture_id", "payload_digest", "url").collect()
+    }
     done = maintain(job, time.time())
     assert done["packed"]["files_out"] > 0
-    assert {r[0]: r[1:] for r in job.read("captures").select("capture_id", "payload_digest", "url").collect()} == before
+    assert {
+        r[0]: r[1:]
+        for r in job.read("captures").select("capture_id", "payload_digest", "url").collect()
+    } == before
     check_records(job, tmp_path)
     assert maintain(job, time.time())["packed"]["files_in"] == 0
 
@@ -168,9 +273,19 @@ def test_every_documented_query_runs_and_answers(crawled):
     web, job, log, answer = crawled
     register_views(job)
     text = (Path(__file__).parents[1] / "docs" / "queries.md").read_text("utf-8")
-    queries = dict(zip(re.findall(r"^## (\d+)", text, re.MULTILINE), re.findall(r"```sql\n(.*?)```", text, re.DOTALL), strict=True))
+    queries = dict(
+        zip(
+            re.findall(r"^## (\d+)", text, re.MULTILINE),
+            re.findall(r"```sql\n(.*?)```", text, re.DOTALL),
+            strict=True,
+        )
+    )
     assert len(queries) >= 10
-    fetched = next(u for u, r in answer.rows.items() if r.state == "fetched" and any(u in c for c in answer.clusters))
+    fetched = next(
+        u
+        for u, r in answer.rows.items()
+        if r.state == "fetched" and any(u in c for c in answer.clusters)
+    )
     dead = {u for u, r in answer.rows.items() if r.state == "dead"}
     denied = {u for u, r in answer.rows.items() if r.state == "robots_skipped"}
 
@@ -183,19 +298,40 @@ def test_every_documented_query_runs_and_answers(crawled):
     cluster = next(c for c in answer.clusters if fetched in c)
     assert {r.url for r in rows("4")} == cluster - {fetched}
     assert 0 < len(rows("5")) <= 10
-    assert {r.url for r in rows("6")} <= {u for u, r in answer.rows.items() if r.n_change} and rows("6")
+    assert {r.url for r in rows("6")} <= {u for u, r in answer.rows.items() if r.n_change} and rows(
+        "6"
+    )
     assert sum(r.urls for r in rows("7")) == len(answer.rows)
     assert rows("8")
-    assert {r.from_url for r in rows("9")} and all(job.read("links").where(f"to_url = '{fetched}'").count() for _ in (0,))
+    assert {r.from_url for r in rows("9")} and all(
+        job.read("links").where(f"to_url = '{fetched}'").count() for _ in (0,)
+    )
     assert {r.reason for r in rows("10")} >= {"dns_nxdomain", "http_4xx"}
     rows("11")
-    assert {r.from_url for r in rows("12")} >= {u for u, r in answer.rows.items() if r.state == "redirected"}
-    assert sum(r.n_pages for r in rows("13")) == job.read("captures").where("kind <> 'robots' AND outcome = 'fetched' AND record_type = 'response'").count() > 0
+    assert {r.from_url for r in rows("12")} >= {
+        u for u, r in answer.rows.items() if r.state == "redirected"
+    }
+    assert (
+        sum(r.n_pages for r in rows("13"))
+        == job.read("captures")
+        .where("kind <> 'robots' AND outcome = 'fetched' AND record_type = 'response'")
+        .count()
+        > 0
+    )
 
 
 def test_the_captured_set_is_the_reachable_permitted_set(crawled):
     web, job, log, answer = crawled
-    got = {r.url for r in job.read("captures").where("outcome = 'fetched' AND kind = 'page'").select("url").distinct().collect()}
+    got = {
+        r.url
+        for r in (
+            job.read("captures")
+            .where("outcome = 'fetched' AND kind = 'page'")
+            .select("url")
+            .distinct()
+            .collect()
+        )
+    }
     assert got == {u for u, r in answer.rows.items() if r.first_fetched is not None}
 
 
@@ -203,7 +339,8 @@ def test_the_servers_log_shows_no_rudeness(crawled):
     web, job, log, answer = crawled
     delay = job.cfg.politeness
     found = judge(log, web, Delays(host_s=delay.delay_s, domain_s=delay.domain_delay_s))
-    # two hosts on one address may be in two tasks until their address is known (D2); within a task the audit below sees it
+    # two hosts on one address may be in two tasks until their address is known (D2); within a task
+    # the audit below sees it
     assert found.total == len(found.address_gap), str(found)
     said = audit(job)
     assert said["violations"] == 0, said
@@ -227,7 +364,10 @@ def test_every_planned_url_has_one_outcome(crawled):
 
 def test_noindex_keeps_no_text(crawled):
     web, job, log, answer = crawled
-    rows = {r.url: r for r in job.read("pages").select("url", "noindex", "text", "text_sha256").collect()}
+    rows = {
+        r.url: r
+        for r in job.read("pages").select("url", "noindex", "text", "text_sha256").collect()
+    }
     for url, row in answer.rows.items():
         if url in rows and row.state == "fetched":
             assert (rows[url].text is not None) == row.has_text, url

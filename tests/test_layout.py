@@ -1,4 +1,6 @@
-"""The layout's promises: import direction, pure rules, no own name in the way, generated docs are current."""
+"""The layout's promises: import direction, pure rules, no own name in the way, generated docs are
+current.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,20 @@ from crawlkit import config, tables
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lib" / "crawlkit"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-IMPURE = {"time", "random", "socket", "logging", "requests", "urllib3", "asyncio", "threading", "subprocess", "pyspark", "delta", "secrets"}
+IMPURE = {
+    "time",
+    "random",
+    "socket",
+    "logging",
+    "requests",
+    "urllib3",
+    "asyncio",
+    "threading",
+    "subprocess",
+    "pyspark",
+    "delta",
+    "secrets",
+}
 SHARED = {"outcomes", "records", "config", "tables", "__version__"}
 
 
@@ -41,7 +56,17 @@ def imports(path: Path) -> list[str]:
             found += [a.name for a in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            found += [f"{node.module}.{a.name}" if node.module == "crawlkit" or node.module.startswith("crawlkit.") and node.module.count(".") == 1 and node.module.split(".")[1] in ("rules", "stages", "adapters") else node.module for a in node.names]
+            found += [
+                (
+                    f"{node.module}.{a.name}"
+                    if node.module == "crawlkit"
+                    or node.module.startswith("crawlkit.")
+                    and node.module.count(".") == 1
+                    and node.module.split(".")[1] in ("rules", "stages", "adapters")
+                    else node.module
+                )
+                for a in node.names
+            ]
     return found
 
 
@@ -59,7 +84,12 @@ def test_imports_go_one_way(path: Path) -> None:
             assert name.split(".")[0] not in IMPURE, f"{path.name} imports {name}: rules are pure"
             assert to in (None, "rules", *SHARED), f"{path.name} imports {name}"
         elif where == "stages":
-            assert to in (None, "rules", "stages", *SHARED), f"{path.name} imports {name}: stages get adapters handed in"
+            assert to in (
+                None,
+                "rules",
+                "stages",
+                *SHARED,
+            ), f"{path.name} imports {name}: stages get adapters handed in"
         elif where == "adapters":
             assert to in (None, "rules", "adapters", *SHARED), f"{path.name} imports {name}"
 
@@ -68,9 +98,21 @@ def test_rules_read_no_clock_and_no_chance() -> None:
     for path in (PACKAGE / "rules").glob("*.py"):
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                assert node.func.attr not in ("now", "utcnow", "today", "urandom", "urlopen"), f"{path.name}:{node.lineno} calls {node.func.attr}"
+                assert node.func.attr not in (
+                    "now",
+                    "utcnow",
+                    "today",
+                    "urandom",
+                    "urlopen",
+                ), f"{path.name}:{node.lineno} calls {node.func.attr}"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                assert node.func.id not in ("open", "print", "input", "eval", "exec"), f"{path.name}:{node.lineno} calls {node.func.id}"
+                assert node.func.id not in (
+                    "open",
+                    "print",
+                    "input",
+                    "eval",
+                    "exec",
+                ), f"{path.name}:{node.lineno} calls {node.func.id}"
 
 
 def test_no_unsafe_loading() -> None:
@@ -85,7 +127,15 @@ def test_no_job_hides_a_standard_module() -> None:
         assert path.stem not in sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("made,file", [(tables.to_markdown, "docs/tables.md"), (config.to_markdown, "docs/configuration.md"), (config.to_yaml, "conf/default.yaml")], ids=lambda p: p if isinstance(p, str) else "")
+@pytest.mark.parametrize(
+    "made,file",
+    [
+        (tables.to_markdown, "docs/tables.md"),
+        (config.to_markdown, "docs/configuration.md"),
+        (config.to_yaml, "conf/default.yaml"),
+    ],
+    ids=lambda p: p if isinstance(p, str) else "",
+)
 def test_generated_files_are_current(made: Callable[[], str], file: str) -> None:
     assert (ROOT / file).read_text("utf-8") == made(), f"{file} is stale: run `make docs`"
 
@@ -94,5 +144,12 @@ def test_every_setting_is_read() -> None:
     """A setting that nothing reads is a fault."""
     text = "\n".join(p.read_text("utf-8") for p in MODULES if p.name != "config.py")
     own = (PACKAGE / "config.py").read_text("utf-8")
-    unread = [k for k in config.known_keys() if "." in k and f".{k.split('.')[1]}" not in text and f"self.{k.split('.')[1]}" not in own and k != "agent.from"]
+    unread = [
+        k
+        for k in config.known_keys()
+        if "." in k
+        and f".{k.split('.')[1]}" not in text
+        and f"self.{k.split('.')[1]}" not in own
+        and k != "agent.from"
+    ]
     assert not unread

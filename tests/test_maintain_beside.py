@@ -13,8 +13,14 @@ pytestmark = pytest.mark.spark
 
 
 def test_files_of_a_stage_under_way_stay_and_those_left_behind_go(spark, tmp_path):
-    """Tasks of parse write files outside of the commit lock; `maintain` may come before their commit."""
-    job = Job(Crawl(tmp_path, parse_config("", "test", ("maintain.vacuum_hours=0",))), quick=True, spark=spark)
+    """Tasks of parse write files outside of the commit lock; `maintain` may come before their
+    commit.
+    """
+    job = Job(
+        Crawl(tmp_path, parse_config("", "test", ("maintain.vacuum_hours=0",))),
+        quick=True,
+        spark=spark,
+    )
     round_ = job.crawl.open_round(time.time())
     part = {"round_id": [round_.id]}
     row = {"capture_id": "c", "round_id": round_.id, "url": "http://h.example/"}

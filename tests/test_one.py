@@ -20,12 +20,23 @@ from tests.adapters.slotweb import SlotWeb, page, robots
 from tests.control.smallcrawl import NOW, make_crawl
 
 RUN = CliRunner()
-HTML = "<html><head><title>A page</title></head><body><main><p>Some words that are the text of this page.</p><a href='/b?utm_source=x'>b</a></main></body></html>"
+HTML = (
+    "<html><head><title>A page</title></head><body><main><p>Some words that are the text of this"
+    " page.</p><a href='/b?utm_source=x'>b</a></main></body></html>"
+)
 
 
 @pytest.fixture
 def web():
-    with SlotWeb({"a.test": {"/": page(HTML), "/robots.txt": robots("User-agent: *\nDisallow: /no\n"), "/no": page("x")}}) as web:
+    with SlotWeb(
+        {
+            "a.test": {
+                "/": page(HTML),
+                "/robots.txt": robots("User-agent: *\nDisallow: /no\n"),
+                "/no": page("x"),
+            }
+        }
+    ) as web:
         yield web
 
 
@@ -82,12 +93,27 @@ def test_what_a_body_says():
 
 def test_the_commands(web, tmp_path):
     config = tmp_path / "c.yaml"
-    config.write_text(yaml.safe_dump(web.config().model_dump(include={"fetch", "politeness", "lease", "round"}, mode="json")))
+    config.write_text(
+        yaml.safe_dump(
+            web.config().model_dump(include={"fetch", "politeness", "lease", "round"}, mode="json")
+        )
+    )
     out = tmp_path / "body"
-    done = RUN.invoke(app, ["fetch-one", "http://a.test/", "--config", str(config), "--out", str(out), "--json"])
+    done = RUN.invoke(
+        app, ["fetch-one", "http://a.test/", "--config", str(config), "--out", str(out), "--json"]
+    )
     assert (done.exit_code, json.loads(done.stdout)["status"], out.read_text()) == (0, 200, HTML)
-    assert RUN.invoke(app, ["fetch-one", "http://a.test/no", "--config", str(config)]).exit_code == 1
-    assert json.loads(RUN.invoke(app, ["parse-one", "http://a.test/", "--config", str(config), "--json"]).stdout)["title"] == "A page"
+    assert (
+        RUN.invoke(app, ["fetch-one", "http://a.test/no", "--config", str(config)]).exit_code == 1
+    )
+    assert (
+        json.loads(
+            RUN.invoke(
+                app, ["parse-one", "http://a.test/", "--config", str(config), "--json"]
+            ).stdout
+        )["title"]
+        == "A page"
+    )
     file = tmp_path / "x.html"
     file.write_text(HTML)
     text = RUN.invoke(app, ["parse-one", str(file), "--url", "http://b.test/"])

@@ -1,4 +1,6 @@
-"""Another number of host buckets: every key stays, killed at any commit the same command finishes (REQUIREMENTS B9)."""
+"""Another number of host buckets: every key stays, killed at any commit the same command finishes
+(REQUIREMENTS B9).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def config(buckets: int) -> Config:
 
 @pytest.fixture(scope="module")
 def grown(spark, tmp_path_factory):
-    """A folder with 800 known URLs in 4 buckets and 60 log rows, about half of them in the base already."""
+    """A folder with 800 known URLs in 4 buckets and 60 log rows, about half of them in the base
+    already.
+    """
     folder = tmp_path_factory.mktemp("grown") / "crawl"
     job = Job(Crawl(folder, config(4)), quick=True, spark=spark)
     known_urls(job, 200, 5, NOW + 1e6, NOW)
@@ -39,7 +43,15 @@ def grown(spark, tmp_path_factory):
     with job.crawl.lock:
         log = live_log(job.read("crawldb_log"), job.read("buckets")).where("host_bucket >= 2")
         job.tables.replace("crawldb", reduce_rows(job.read("crawldb", half), log), half)
-        job.tables.replace("buckets", [r | {"folded_through": int(r["host_bucket"] >= 2)} for r in job.tables.rows("buckets", ["host_bucket", "rows", "next_due_1", "log_rows"])])
+        job.tables.replace(
+            "buckets",
+            [
+                r | {"folded_through": int(r["host_bucket"] >= 2)}
+                for r in job.tables.rows(
+                    "buckets", ["host_bucket", "rows", "next_due_1", "log_rows"]
+                )
+            ],
+        )
     return folder
 
 
@@ -50,18 +62,31 @@ def copy(spark, grown, folder, buckets: int = 4) -> Job:
 
 def keys(job: Job) -> Counter:
     """Keys of base and log as one frontier."""
-    return Counter(r.url for r in reduce_rows(job.read("crawldb"), live_log(job.read("crawldb_log"), job.read("buckets"))).select("url").collect())
+    return Counter(
+        r.url
+        for r in (
+            reduce_rows(job.read("crawldb"), live_log(job.read("crawldb_log"), job.read("buckets")))
+            .select("url")
+            .collect()
+        )
+    )
 
 
 def test_the_bucket_in_sql_is_that_of_the_rule(spark):
     names = ["a.example", "xn--bcher-kva.example", "127.0.0.1", "b.co.uk", "x" * 60 + ".example"]
     for n in (1, 2, 64, 65_536):
-        rows = spark.createDataFrame([(d,) for d in names], "domain string").withColumn("b", F.expr(bucket_sql(n))).collect()
+        rows = (
+            spark.createDataFrame([(d,) for d in names], "domain string")
+            .withColumn("b", F.expr(bucket_sql(n)))
+            .collect()
+        )
         assert {r.domain: r.b for r in rows} == {d: host_bucket(d, n) for d in names}
 
 
 @pytest.mark.parametrize("buckets", [8, 2])
-def test_no_key_is_lost_or_doubled_and_every_row_lies_where_it_belongs(spark, grown, tmp_path, buckets):
+def test_no_key_is_lost_or_doubled_and_every_row_lies_where_it_belongs(
+    spark, grown, tmp_path, buckets
+):
     before = keys(copy(spark, grown, tmp_path / "before"))
     job, told = copy(spark, grown, tmp_path / "crawl"), []
     job.say = told.append
@@ -73,9 +98,13 @@ def test_no_key_is_lost_or_doubled_and_every_row_lies_where_it_belongs(spark, gr
     assert keys(after) == before and set(before.values()) == {1} and len(before) == 860
     for name in TABLES[:3]:
         rows = after.tables.rows(name, ["domain", "host_bucket"])
-        assert rows and all(r["host_bucket"] == host_bucket(r["domain"], buckets) for r in rows), name
+        assert rows and all(r["host_bucket"] == host_bucket(r["domain"], buckets) for r in rows), (
+            name
+        )
     summary = after.tables.rows("buckets", ["host_bucket", "rows", "next_due_1", "folded_through"])
-    assert sum(r["rows"] for r in summary) == done["known"] and {r["folded_through"] for r in summary} == {0}
+    assert sum(r["rows"] for r in summary) == done["known"] and {
+        r["folded_through"] for r in summary
+    } == {0}
     assert {r["host_bucket"] for r in summary} == set(range(buckets))
     assert any(r["next_due_1"] == NOW for r in summary)  # log rows that wait make their bucket due
     with pytest.raises(CrawlError, match=f"has {buckets} host buckets"):
@@ -84,7 +113,9 @@ def test_no_key_is_lost_or_doubled_and_every_row_lies_where_it_belongs(spark, gr
 
 @pytest.mark.slow
 @pytest.mark.ci
-def test_killed_before_any_commit_the_same_command_finishes_and_nothing_else_works(spark, grown, tmp_path):
+def test_killed_before_any_commit_the_same_command_finishes_and_nothing_else_works(
+    spark, grown, tmp_path
+):
     whole = copy(spark, grown, tmp_path / "whole")
     rebucket(whole, 8)
     want = {n: contents(whole.tables, n) for n in TABLES}
@@ -115,7 +146,9 @@ def test_killed_before_any_commit_the_same_command_finishes_and_nothing_else_wor
         again.crawl.check()
 
 
-def test_refused_while_a_round_is_open_without_a_crawl_and_for_a_wrong_number(spark, grown, tmp_path):
+def test_refused_while_a_round_is_open_without_a_crawl_and_for_a_wrong_number(
+    spark, grown, tmp_path
+):
     job = copy(spark, grown, tmp_path / "open")
     job.crawl.open_round(NOW)
     before = (tmp_path / "open/state/crawl.json").read_bytes()

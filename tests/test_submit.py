@@ -1,4 +1,6 @@
-"""Every stage by spark-submit, the package as a zip, on executors that are processes of their own (REQUIREMENTS M2)."""
+"""Every stage by spark-submit, the package as a zip, on executors that are processes of their own
+(REQUIREMENTS M2).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.fakeweb import EPOCH, Server
 
 pytestmark = pytest.mark.spark
 WEB = steady_web()
-MASTER = "local-cluster[2,1,1024]"  # two executors of one core: own JVMs, own Python workers, own folders
+MASTER = (  # two executors of one core: own JVMs, own Python workers, own folders
+    "local-cluster[2,1,1024]"
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,27 +33,62 @@ def package(tmp_path_factory) -> Path:
     copy = tmp_path_factory.mktemp("checkout")
     for name in ("lib", "jobs", "Makefile"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, copy / name)
-    subprocess.run(["make", "zip", f"PYTHON={sys.executable}"], cwd=copy, check=True, capture_output=True)
+    subprocess.run(
+        ["make", "zip", f"PYTHON={sys.executable}"], cwd=copy, check=True, capture_output=True
+    )
     shutil.rmtree(copy / "lib")
     return copy
 
 
 def submit(package: Path, folder: Path, stage: str, *args: object, jars: str = "--jars") -> Done:
-    """The command of docs/spark-submit.md, from a folder without the package and with relative paths."""
+    """The command of docs/spark-submit.md, from a folder without the package and with relative
+    paths.
+    """
     found = sorted(map(str, [*jar_folder().glob("delta-*.jar"), *s3_jar_folder().glob("*.jar")]))
-    by = ["--jars", ",".join(found)] if jars == "--jars" else [w for side in ("driver", "executor") for w in ("--conf", f"spark.{side}.extraClassPath={jar_folder()}/*")]
-    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_HOME")} | {"PYSPARK_PYTHON": sys.executable, "SPARK_WORKER_DIR": str(folder / "work"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    by = (
+        ["--jars", ",".join(found)]
+        if jars == "--jars"
+        else [
+            w
+            for side in ("driver", "executor")
+            for w in ("--conf", f"spark.{side}.extraClassPath={jar_folder()}/*")
+        ]
+    )
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_HOME")} | {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_WORKER_DIR": str(folder / "work"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # four JVMs on the cores of a small machine
     by += ["--driver-java-options", quick, "--conf", f"spark.executor.extraJavaOptions={quick}"]
-    done = subprocess.run([str(Path(sys.executable).parent / "spark-submit"), "--master", MASTER, "--py-files", str(package / "dist" / "crawlkit.zip"), *by,
-                           str(package / "jobs" / f"{stage}.py"), *map(str, args)], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [
+            str(Path(sys.executable).parent / "spark-submit"),
+            "--master",
+            MASTER,
+            "--py-files",
+            str(package / "dist" / "crawlkit.zip"),
+            *by,
+            str(package / "jobs" / f"{stage}.py"),
+            *map(str, args),
+        ],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     return Done(done.returncode, done.stdout, done.stderr)
 
 
 def test_the_zip_holds_the_whole_package(package):
     with zipfile.ZipFile(package / "dist" / "crawlkit.zip") as z:
         names = set(z.namelist())
-    have = {p.relative_to(ROOT / "lib").as_posix() for p in (ROOT / "lib" / "crawlkit").rglob("*") if p.is_file() and "__pycache__" not in p.parts}
+    have = {
+        p.relative_to(ROOT / "lib").as_posix()
+        for p in (ROOT / "lib" / "crawlkit").rglob("*")
+        if p.is_file() and "__pycache__" not in p.parts
+    }
     assert {n for n in names if not n.endswith("/")} == have
 
 
@@ -65,18 +104,32 @@ def test_fetch_on_a_cluster(spark, package, tmp_path):
         round_ = job.crawl.open_round(EPOCH)
         job.run("inject", round_, lines=sorted(WEB.pages))
         planned = job.run("generate", round_)["planned"]
-        done = submit(package, tmp_path, "fetch", "--data", "crawl", "--config", "crawl.yaml", "--json", jars="extraClassPath")
+        done = submit(
+            package,
+            tmp_path,
+            "fetch",
+            "--data",
+            "crawl",
+            "--config",
+            "crawl.yaml",
+            "--json",
+            jars="extraClassPath",
+        )
         assert done.code == 0, done.err[-3000:]
         assert done.said["planned"] == planned and done.said["slots"] == 2
         counts = job.run("commit", round_)
-        assert counts["rows_out"] == planned and not any("slot_lost" in o for o in counts["outcomes"])
+        assert counts["rows_out"] == planned and not any(
+            "slot_lost" in o for o in counts["outcomes"]
+        )
 
 
 def test_bad_input_is_one_message(package, tmp_path):
     done = submit(package, tmp_path, "fetch", "--data", "crawl", "--set", "fetch.slotz=3")
     said = done.out + done.err  # spark-submit sends both of Python's streams to its standard output
     assert done.code == 2 and "Traceback" not in said
-    assert [line for line in said.splitlines() if line.startswith("crawlkit: ")] == ["crawlkit: --set: unknown key fetch.slotz; did you mean fetch.slots?"]
+    assert [line for line in said.splitlines() if line.startswith("crawlkit: ")] == [
+        "crawlkit: --set: unknown key fetch.slotz; did you mean fetch.slots?"
+    ]
 
 
 @pytest.mark.slow
@@ -92,9 +145,29 @@ def test_a_round_of_submitted_stages_is_that_of_one_process(spark, package, tmp_
             job.run(stage, round_)
         for stage in ("inject", *ROUND):
             extra = ["--seeds", "seeds.txt"] if stage == "inject" else []
-            done = submit(package, tmp_path, stage, "--data", "crawl", "--config", "crawl.yaml", "--now", f"{EPOCH:.0f}", "--json", *extra)
+            done = submit(
+                package,
+                tmp_path,
+                stage,
+                "--data",
+                "crawl",
+                "--config",
+                "crawl.yaml",
+                "--now",
+                f"{EPOCH:.0f}",
+                "--json",
+                *extra,
+            )
             assert done.code == 0, (stage, done.err[-3000:])
         assert differences(facts(tmp_path / "one"), facts(tmp_path / "crawl")) == []
-        done = submit(package, tmp_path, "maintain", "--data", "crawl", "--config", "crawl.yaml", "--json")
+        done = submit(
+            package, tmp_path, "maintain", "--data", "crawl", "--config", "crawl.yaml", "--json"
+        )
         assert done.code == 0, done.err[-3000:]
-        assert differences(facts(tmp_path / "one"), facts(tmp_path / "crawl") | {"fetchlist": facts(tmp_path / "one")["fetchlist"]}) == []
+        assert (
+            differences(
+                facts(tmp_path / "one"),
+                facts(tmp_path / "crawl") | {"fetchlist": facts(tmp_path / "one")["fetchlist"]},
+            )
+            == []
+        )

@@ -20,7 +20,10 @@ from cryptography.x509.oid import NameOID
 
 from crawlkit.adapters.tls import prepared
 
-PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+PAGE = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\nConnection:"
+    b" close\r\n\r\nhello"
+)
 _DAY = datetime.timedelta(days=1)
 
 
@@ -33,32 +36,77 @@ def _authority() -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     return _certificate("crawlkit test authority", None, -1, 2)
 
 
-def _certificate(name: str, issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None, starts: int, ends: int, alternative: bool = True) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _certificate(
+    name: str,
+    issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None,
+    starts: int,
+    ends: int,
+    alternative: bool = True,
+) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
-    builder = x509.CertificateBuilder().subject_name(_name(name)).issuer_name(issuer[0].subject if issuer else _name(name))
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(_name(name))
+        .issuer_name(issuer[0].subject if issuer else _name(name))
+    )
     builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
     builder = builder.not_valid_before(now + starts * _DAY).not_valid_after(now + ends * _DAY)
-    builder = builder.add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+    builder = builder.add_extension(
+        x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True
+    )
     if "." in name and alternative:
-        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False
+        )
     return builder.sign(issuer[1] if issuer else key, hashes.SHA256()), key
 
 
 def trusting_context() -> ssl.SSLContext:
     """A client context as ours, which trusts the test authority only."""
-    return prepared(ssl.create_default_context(cadata=_authority()[0].public_bytes(serialization.Encoding.PEM).decode()))
+    return prepared(
+        ssl.create_default_context(
+            cadata=_authority()[0].public_bytes(serialization.Encoding.PEM).decode()
+        )
+    )
 
 
 # How the faults are called: the first of these words that a fault's name holds decides.
 _KINDS = {
-    "expire": "expired", "not_yet": "not_yet_valid", "future": "not_yet_valid", "self": "self_signed", "intermediate": "untrusted", "chain": "untrusted", "root": "untrusted", "trust": "untrusted", "issuer": "untrusted",
-    "unknown_ca": "untrusted", "authority": "untrusted", "san": "no_name", "cn": "no_name", "name": "wrong_name", "host": "wrong_name", "mismatch": "wrong_name", "no_tls": "plain", "plain": "plain", "garbage": "plain",
-    "handshake": "plain", "alert": "plain", "protocol": "old_version", "version": "old_version", "tls1": "old_version", "tlsv1": "old_version", "ssl": "old_version", "cipher": "old_version",
-}  # fmt: skip
+    "expire": "expired",
+    "not_yet": "not_yet_valid",
+    "future": "not_yet_valid",
+    "self": "self_signed",
+    "intermediate": "untrusted",
+    "chain": "untrusted",
+    "root": "untrusted",
+    "trust": "untrusted",
+    "issuer": "untrusted",
+    "unknown_ca": "untrusted",
+    "authority": "untrusted",
+    "san": "no_name",
+    "cn": "no_name",
+    "name": "wrong_name",
+    "host": "wrong_name",
+    "mismatch": "wrong_name",
+    "no_tls": "plain",
+    "plain": "plain",
+    "garbage": "plain",
+    "handshake": "plain",
+    "alert": "plain",
+    "protocol": "old_version",
+    "version": "old_version",
+    "tls1": "old_version",
+    "tlsv1": "old_version",
+    "ssl": "old_version",
+    "cipher": "old_version",
+}
 
 
 def kind_of(fault: str | None) -> str | None:
-    """What the server does for a fault of this name; None: nothing wrong. Raises KeyError for a name that says nothing."""
+    """What the server does for a fault of this name; None: nothing wrong.
+
+    Raises KeyError for a name that says nothing.
+    """
     if fault in (None, "", "none", "ok", "valid"):
         return None
     if fault in ("no_tls", "handshake", "handshake_failure", "protocol_error", "garbage"):
@@ -68,17 +116,36 @@ def kind_of(fault: str | None) -> str | None:
 
 def _server_context(fault: str | None, host: str) -> ssl.SSLContext:
     kind = kind_of(fault)
-    issuer = None if kind == "self_signed" else _certificate("another authority", None, -1, 2) if kind == "untrusted" else _authority()
+    issuer = (
+        None
+        if kind == "self_signed"
+        else _certificate("another authority", None, -1, 2)
+        if kind == "untrusted"
+        else _authority()
+    )
     starts, ends = {"expired": (-10, -1), "not_yet_valid": (1, 10)}.get(kind or "", (-1, 2))
-    certificate, key = _certificate("other.example" if kind == "wrong_name" else host, issuer, starts, ends, alternative=kind != "no_name")
+    certificate, key = _certificate(
+        "other.example" if kind == "wrong_name" else host,
+        issuer,
+        starts,
+        ends,
+        alternative=kind != "no_name",
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if kind == "old_version":
         context.set_ciphers("DEFAULT:@SECLEVEL=0")
         with warnings.catch_warnings(action="ignore"):  # that they are old is the point
-            context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+            context.minimum_version, context.maximum_version = (
+                ssl.TLSVersion.TLSv1,
+                ssl.TLSVersion.TLSv1_1,
+            )
     with tempfile.TemporaryDirectory() as folder:
         pem = Path(folder) / "server.pem"
-        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        private = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
         pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + private)
         context.load_cert_chain(pem)
     return context

@@ -1,4 +1,5 @@
-"""The parts that a program calls (REQUIREMENTS M9): addresses, robots.txt, pages, one fetch, and what a crawl knows.
+"""The parts that a program calls (REQUIREMENTS M9): addresses, robots.txt, pages, one fetch, and
+what a crawl knows.
 
 Nothing here starts Spark. Functions that speak of a crawl take its folder and configuration.
 """
@@ -27,33 +28,62 @@ from crawlkit.rules.maintext import main_text as _main_text
 from crawlkit.rules.urls import UrlPolicy, as_sent
 from crawlkit.rules.urls import canonicalize as _canonicalize
 
-__all__ = ["One", "Refused", "add_urls", "allow", "canonicalize", "fetch_one", "is_seen", "links", "main_text", "near_duplicates", "parse_one", "stats"]
+__all__ = [
+    "One",
+    "Refused",
+    "add_urls",
+    "allow",
+    "canonicalize",
+    "fetch_one",
+    "is_seen",
+    "links",
+    "main_text",
+    "near_duplicates",
+    "parse_one",
+    "stats",
+]
 
 
 def canonicalize(url: str | bytes, base: str | None = None) -> str:
-    """The canonical form of a URL, or of a reference on the page `base`. Raises Refused, whose `reason` says why it is none."""
+    """The canonical form of a URL, or of a reference on the page `base`.
+
+    Raises Refused, whose `reason` says why it is none.
+    """
     return _canonicalize(url, base)
 
 
 def allow(robots: bytes, agent: str, url: str) -> bool:
-    """Whether a robots.txt lets the product token `agent` fetch `url` (RFC 9309 2.2). Raises Refused (no such URL)."""
+    """Whether a robots.txt lets the product token `agent` fetch `url` (RFC 9309 2.2).
+
+    Raises Refused (no such URL).
+    """
     return _robots.parse(robots).match(agent, as_sent(url)).allowed
 
 
 def links(html: bytes, url: str) -> list[str]:
-    """Canonical URLs of the links of an HTML page at `url`, each once, in order. Raises Refused (no such URL)."""
+    """Canonical URLs of the links of an HTML page at `url`, each once, in order.
+
+    Raises Refused (no such URL).
+    """
     markup, encoding = decode_utf8(html)
-    return list(dict.fromkeys(anchor_urls(read_addresses(markup), _canonicalize(url), encoding.name)))
+    return list(
+        dict.fromkeys(anchor_urls(read_addresses(markup), _canonicalize(url), encoding.name))
+    )
 
 
 def main_text(html: bytes, url: str) -> str:
-    """The text of an HTML page without menus, footers and other side matter. Raises Refused (no such URL)."""
+    """The text of an HTML page without menus, footers and other side matter.
+
+    Raises Refused (no such URL).
+    """
     _canonicalize(url)
     return _main_text(read_html(decode_utf8(html)[0]))
 
 
 def near_duplicates(texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of ids whose texts are equal or nearly so (verified Jaccard of 3-word shingles >= 0.8, or >= 0.5 at SimHash distance <= 3), sorted."""
+    """Pairs of ids whose texts are equal or nearly so (verified Jaccard of 3-word shingles >= 0.8,
+    or >= 0.5 at SimHash distance <= 3), sorted.
+    """
     pairs: list[tuple[str, str]] = []
     for cluster in cluster_pages([DupPage(name, text) for name, text in texts.items()]).clusters:
         members = sorted(cluster.members)
@@ -67,13 +97,21 @@ def near_duplicates(texts: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def fetch_one(url: str, cfg: Config | None = None, data: Place | None = None) -> One:
-    """Fetch a URL now, by robots.txt, guard and pace; with `data` also by that crawl's stop list. Raises Refused, ConfigError, CrawlError."""
+    """Fetch a URL now, by robots.txt, guard and pace; with `data` also by that crawl's stop list.
+
+    Raises Refused, ConfigError, CrawlError.
+    """
     cfg = cfg or Config()
     return _fetch_one(url, cfg, None if data is None else Crawl(data, cfg))
 
 
-def parse_one(body: bytes, url: str, cfg: Config | None = None, content_type: str | None = None) -> dict[str, Any]:
-    """What a body says: title, texts, links, robots directives, digests. Raises Refused (no such URL)."""
+def parse_one(
+    body: bytes, url: str, cfg: Config | None = None, content_type: str | None = None
+) -> dict[str, Any]:
+    """What a body says: title, texts, links, robots directives, digests.
+
+    Raises Refused (no such URL).
+    """
     return _parse_one(body, url, cfg or Config(), content_type)
 
 
@@ -84,12 +122,25 @@ def is_seen(url: str, data: Place, cfg: Config | None = None) -> bool:
     return bool(known_urls(Crawl(data, cfg), [canonical]))
 
 
-def add_urls(urls: Iterable[str], data: Place, cfg: Config | None = None, priority: str | int | None = None) -> dict[str, Any]:
-    """Give URLs to a crawl's next round; `added`, `duplicates` and `refused` of them. Raises BadCommand, CrawlError."""
-    return give(Crawl(data, cfg or Config()), "seeds", {"urls": list(urls), "priority": priority}, actor="api")
+def add_urls(
+    urls: Iterable[str], data: Place, cfg: Config | None = None, priority: str | int | None = None
+) -> dict[str, Any]:
+    """Give URLs to a crawl's next round; `added`, `duplicates` and `refused` of them.
+
+    Raises BadCommand, CrawlError.
+    """
+    return give(
+        Crawl(data, cfg or Config()),
+        "seeds",
+        {"urls": list(urls), "priority": priority},
+        actor="api",
+    )
 
 
 def stats(data: Place, cfg: Config | None = None) -> dict[str, Any]:
-    """What a crawl is doing and has done: open rounds, URLs by state, rate, errors. Raises CrawlError, TableError."""
+    """What a crawl is doing and has done: open rounds, URLs by state, rate, errors.
+
+    Raises CrawlError, TableError.
+    """
     cfg = cfg or Config()
     return status(data, cfg, table_figures(data, cfg))

@@ -1,7 +1,9 @@
-"""Keep the JVM's loaded classes in an archive, so that later sessions start in half the time: `python -m crawlkit.classes SITE`.
+"""Keep the JVM's loaded classes in an archive, so that later sessions start in half the time:
+`python -m crawlkit.classes SITE`.
 
-One round over the sample site loads what a crawl needs; the JVM writes its classes to a file beside the JARs when it
-ends (JEP 350). The file fits one JVM and class path: where they have changed the JVM passes it over.
+One round over the sample site loads what a crawl needs; the JVM writes its classes to a file beside
+the JARs when it ends (JEP 350). The file fits one JVM and class path: where they have changed the
+JVM passes it over.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from crawlkit.jars import archive_file
 
 
 def make_archive(site: Path, target: Path, limit_s: float = 300) -> None:
-    """Crawl `site` for a round and keep the classes in `target`. Raises OSError, RuntimeError, what a crawl raises."""
+    """Crawl `site` for a round and keep the classes in `target`.
+
+    Raises OSError, RuntimeError, what a crawl raises.
+    """
     from crawlkit.command import run_round
     from crawlkit.config import parse_config
     from crawlkit.job import make_job
@@ -27,7 +32,13 @@ def make_archive(site: Path, target: Path, limit_s: float = 300) -> None:
     with tempfile.TemporaryDirectory(prefix="crawlkit-classes-") as folder, serve(site) as web:
         cfg = parse_config("", "the sample site", tuple(web.config_sets()))
         options = f"{java_options(True)} -XX:ArchiveClassesAtExit={target} -Xlog:disable"
-        cfg = cfg.model_copy(update={"spark": cfg.spark.model_copy(update={"extra": cfg.spark.extra | {"spark.driver.extraJavaOptions": options}})})
+        cfg = cfg.model_copy(
+            update={
+                "spark": cfg.spark.model_copy(
+                    update={"extra": cfg.spark.extra | {"spark.driver.extraJavaOptions": options}}
+                )
+            }
+        )
         job = make_job(Path(folder), cfg, quick=True)
         round_ = job.crawl.open_round(time.time())
         job.run("inject", round_, lines=web.seeds)
@@ -38,7 +49,9 @@ def make_archive(site: Path, target: Path, limit_s: float = 300) -> None:
         gateway.proc.stdin.close()
         gateway.proc.wait(limit_s)
     if not target.is_file():
-        raise RuntimeError("the JVM wrote no class archive; crawls run without it, only their start is slower")
+        raise RuntimeError(
+            "the JVM wrote no class archive; crawls run without it, only their start is slower"
+        )
 
 
 if __name__ == "__main__":

@@ -54,7 +54,14 @@ def _add(group: typer.Typer, path: str) -> None:
         name = command.name or command.callback.__name__.rstrip("_").replace("_", "-")
         words = f"{path} {name} "
         alone = words.replace("crawlkit command ", "crawlkit ")  # an order is a verb of its own too
-        shown = next((e for e in EXAMPLES if words in f"{e} "), None) or next((e.replace("crawlkit ", "crawlkit command ") for e in EXAMPLES if alone in f"{e} " and alone != words), None)
+        shown = next((e for e in EXAMPLES if words in f"{e} "), None) or next(
+            (
+                e.replace("crawlkit ", "crawlkit command ")
+                for e in EXAMPLES
+                if alone in f"{e} " and alone != words
+            ),
+            None,
+        )
         if shown is not None:
             command.epilog = f"Example: {shown}"
     for sub in group.registered_groups:

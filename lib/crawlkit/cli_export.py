@@ -1,4 +1,6 @@
-"""`crawlkit export ...`: files for other tools, read from the tables (without Spark) and the WARC files; `crawlkit reconcile`."""
+"""`crawlkit export ...`: files for other tools, read from the tables (without Spark) and the WARC
+files; `crawlkit reconcile`.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,40 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, RoundId, Sets, app, emit, guarded, parse_now
+from crawlkit.cli import (
+    DEFAULT_DATA,
+    AsJson,
+    ConfigFile,
+    Data,
+    Now,
+    RoundId,
+    Sets,
+    app,
+    emit,
+    guarded,
+    parse_now,
+)
 from crawlkit.config import ConfigError, load_config
 
-export = typer.Typer(no_args_is_help=True, help="Write files that other tools read: cdxj, wet, wat, wacz, urls, pages, hostgraph, cc-index.", context_settings={"help_option_names": ["-h", "--help"]})
+export = typer.Typer(
+    no_args_is_help=True,
+    help=(
+        "Write files that other tools read: cdxj, wet, wat, wacz, urls, pages, hostgraph, cc-index."
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.add_typer(export, name="export")
-Out = Annotated[Optional[Path], typer.Option("--out", metavar="PATH", help="Where to write (default: below DIR/export). What is there is replaced once the new is whole.")]
+Out = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--out",
+        metavar="PATH",
+        help=(
+            "Where to write (default: below DIR/export). What is there is replaced once the new is"
+            " whole."
+        ),
+    ),
+]
 
 
 def _out(data: str, out: Path | None, name: str) -> Path:
@@ -24,22 +54,60 @@ def _out(data: str, out: Path | None, name: str) -> Path:
     if out is None and "://" in data:
         raise ConfigError(f"--data {data}: exports are written to local files: give --out PATH")
     if out is not None and re.match(r"[a-z0-9]+:/", str(out)):  # as Path writes s3://
-        raise ConfigError(f"--out {out}: exports are written to local files (`cc-index` alone goes to S3): give a path, and copy what is there")
+        raise ConfigError(
+            f"--out {out}: exports are written to local files (`cc-index` alone goes to S3): give a"
+            " path, and copy what is there"
+        )
     return out or Path(data, "export", name)
 
 
-def _run(data: str, config: Path | None, sets: list[str] | None, as_json: bool, work: Callable[[Any], dict[str, Any]]) -> None:
+def _run(
+    data: str,
+    config: Path | None,
+    sets: list[str] | None,
+    as_json: bool,
+    work: Callable[[Any], dict[str, Any]],
+) -> None:
     from crawlkit.exports.source import Source
 
-    guarded(lambda: emit(work(Source(data, load_config(config, tuple(sets or ())))), as_json, lambda v: json.dumps(v, indent=1)))
+    guarded(
+        lambda: emit(
+            work(Source(data, load_config(config, tuple(sets or ())))),
+            as_json,
+            lambda v: json.dumps(v, indent=1),
+        )
+    )
 
 
 @app.command("cdxj")
 @export.command("cdxj")
-def cdxj(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, warc: Annotated[Optional[list[Path]], typer.Option("--warc", metavar="FILE", help="Index these WARC files instead of a crawl.")] = None,
-         zipnum: Annotated[int, typer.Option("--zipnum", metavar="LINES", min=0, help="Write gzip blocks of so many lines and cluster.idx into the folder PATH.")] = 0,
-         more: Annotated[bool, typer.Option("--more", help="Also the fields redirect and truncated of Common Crawl's index.")] = False,
-         config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def cdxj(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    round_id: RoundId = None,
+    warc: Annotated[
+        Optional[list[Path]],
+        typer.Option("--warc", metavar="FILE", help="Index these WARC files instead of a crawl."),
+    ] = None,
+    zipnum: Annotated[
+        int,
+        typer.Option(
+            "--zipnum",
+            metavar="LINES",
+            min=0,
+            help="Write gzip blocks of so many lines and cluster.idx into the folder PATH.",
+        ),
+    ] = 0,
+    more: Annotated[
+        bool,
+        typer.Option(
+            "--more", help="Also the fields redirect and truncated of Common Crawl's index."
+        ),
+    ] = False,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
     """The sorted CDXJ index of the stored records.
 
     \b
@@ -51,13 +119,34 @@ def cdxj(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, w
 
     name = "cdx" if zipnum else "index.cdxj"
     if warc:
-        guarded(lambda: emit(index_warcs(warc, _out(data, out, name), zipnum), as_json, lambda v: json.dumps(v, indent=1)))
+        guarded(
+            lambda: emit(
+                index_warcs(warc, _out(data, out, name), zipnum),
+                as_json,
+                lambda v: json.dumps(v, indent=1),
+            )
+        )
     else:
-        _run(data, config, set_, as_json, lambda s: export_cdxj(s, _out(data, out, name), round_id=round_id, block_lines=zipnum, more=more))
+        _run(
+            data,
+            config,
+            set_,
+            as_json,
+            lambda s: export_cdxj(
+                s, _out(data, out, name), round_id=round_id, block_lines=zipnum, more=more
+            ),
+        )
 
 
 @export.command("wet")
-def wet(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def wet(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    round_id: RoundId = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
     """The visible text of the pages as WET files, one a round.
 
     \b
@@ -69,7 +158,14 @@ def wet(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, co
 
 
 @export.command("wat")
-def wat(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def wat(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    round_id: RoundId = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
     """The metadata of the records (headers, titles, links) as WAT files, one for each WARC file.
 
     \b
@@ -81,8 +177,18 @@ def wat(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, co
 
 
 @export.command("wacz")
-def wacz(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, title: Annotated[str, typer.Option(help="Title of the collection (default: crawl.id).")] = "",
-         text: Annotated[bool, typer.Option("--text", help="Put the pages' text into the pages list.")] = False, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def wacz(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    round_id: RoundId = None,
+    title: Annotated[str, typer.Option(help="Title of the collection (default: crawl.id).")] = "",
+    text: Annotated[
+        bool, typer.Option("--text", help="Put the pages' text into the pages list.")
+    ] = False,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
     """One WACZ file: WARC files, index and pages, for replay in a browser.
 
     \b
@@ -90,11 +196,30 @@ def wacz(data: Data = DEFAULT_DATA, out: Out = None, round_id: RoundId = None, t
     """
     from crawlkit.exports.wacz import export_wacz
 
-    _run(data, config, set_, as_json, lambda s: export_wacz(s, _out(data, out, f"{s.cfg.crawl.id}.wacz"), title=title, round_id=round_id, with_text=text))
+    _run(
+        data,
+        config,
+        set_,
+        as_json,
+        lambda s: export_wacz(
+            s,
+            _out(data, out, f"{s.cfg.crawl.id}.wacz"),
+            title=title,
+            round_id=round_id,
+            with_text=text,
+        ),
+    )
 
 
 @export.command("urls")
-def urls(data: Data = DEFAULT_DATA, out: Out = None, now: Now = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def urls(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    now: Now = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
     """The daily snapshot of all known URLs: PATH/date=YYYY-MM-DD/urls.parquet (--now chooses the date).
 
     \b
@@ -102,11 +227,25 @@ def urls(data: Data = DEFAULT_DATA, out: Out = None, now: Now = None, config: Co
     """
     from crawlkit.exports.lists import export_urls
 
-    _run(data, config, set_, as_json, lambda s: export_urls(s, _out(data, out, "urls"), time.strftime("%Y-%m-%d", time.gmtime(parse_now(now)))))
+    _run(
+        data,
+        config,
+        set_,
+        as_json,
+        lambda s: export_urls(
+            s, _out(data, out, "urls"), time.strftime("%Y-%m-%d", time.gmtime(parse_now(now)))
+        ),
+    )
 
 
 @export.command("pages")
-def pages(data: Data = DEFAULT_DATA, out: Out = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def pages(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
     """An indexer's feed, JSON lines: each canonical page with its text and its aliases.
 
     \b
@@ -118,7 +257,13 @@ def pages(data: Data = DEFAULT_DATA, out: Out = None, config: ConfigFile = None,
 
 
 @export.command("hostgraph")
-def hostgraph(data: Data = DEFAULT_DATA, out: Out = None, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def hostgraph(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
     """The host graph: vertices.txt.gz and edges.txt.gz.
 
     \b
@@ -130,8 +275,20 @@ def hostgraph(data: Data = DEFAULT_DATA, out: Out = None, config: ConfigFile = N
 
 
 @export.command("cc-index")
-def cc_index(data: Data = DEFAULT_DATA, out: Annotated[Optional[str], typer.Option("--out", metavar="PLACE", help="Folder or s3://bucket/prefix of the Delta table (default: DIR/export/cc_index).")] = None,
-             config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def cc_index(
+    data: Data = DEFAULT_DATA,
+    out: Annotated[
+        Optional[str],
+        typer.Option(
+            "--out",
+            metavar="PLACE",
+            help="Folder or s3://bucket/prefix of the Delta table (default: DIR/export/cc_index).",
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
     """An index with Common Crawl's columns as a Delta table, partitioned by crawl and subset.
 
     \b
@@ -139,11 +296,19 @@ def cc_index(data: Data = DEFAULT_DATA, out: Annotated[Optional[str], typer.Opti
     """
     from crawlkit.exports.cc_index import export_cc_index
 
-    _run(data, config, set_, as_json, lambda s: export_cc_index(s, out or f"{s.crawl.data}/export/cc_index"))
+    _run(
+        data,
+        config,
+        set_,
+        as_json,
+        lambda s: export_cc_index(s, out or f"{s.crawl.data}/export/cc_index"),
+    )
 
 
 @app.command()
-def reconcile(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def reconcile(
+    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
+) -> None:
     """Compare tables and WARC files record by record. Exit 1 if they differ.
 
     \b

@@ -1,4 +1,6 @@
-"""`crawlkit plan` and `crawlkit doctor`: before a crawl; `crawlkit rebucket`: when it has outgrown its buckets."""
+"""`crawlkit plan` and `crawlkit doctor`: before a crawl; `crawlkit rebucket`: when it has outgrown
+its buckets.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,27 @@ from crawlkit.config import load_config
 
 
 @app.command()
-def plan(profile: Annotated[str, typer.Option("--profile", help="A, B, C, D, E (published designs), 1e5-a-day, 1e7-a-day, 5e8-a-day, 5e9-a-day.")] = "A",
-         input_: Annotated[Optional[list[str]], typer.Option("--input", metavar="NAME=NUMBER", help="Replace an input, for example pages=5e8 (docs/planner.md names them all).")] = None,
-         measure: Annotated[bool, typer.Option("--measure", help="Measure cpu_ms_per_page on this machine (2 s).")] = False, as_json: AsJson = False) -> None:
+def plan(
+    profile: Annotated[
+        str,
+        typer.Option(
+            "--profile",
+            help="A, B, C, D, E (published designs), 1e5-a-day, 1e7-a-day, 5e8-a-day, 5e9-a-day.",
+        ),
+    ] = "A",
+    input_: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--input",
+            metavar="NAME=NUMBER",
+            help="Replace an input, for example pages=5e8 (docs/planner.md names them all).",
+        ),
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure cpu_ms_per_page on this machine (2 s).")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Capacity: machines, bandwidth, storage, filters and cost of a crawl.
 
     \b
@@ -27,7 +47,9 @@ def plan(profile: Annotated[str, typer.Option("--profile", help="A, B, C, D, E (
 
 
 @app.command()
-def doctor(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def doctor(
+    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
+) -> None:
     """What this machine and the stores lack for a crawl, and how to fix it. Exit 2 if something is missing.
 
     \b
@@ -46,7 +68,15 @@ def doctor(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = No
 
 
 @app.command()
-def rebucket(buckets: Annotated[int, typer.Argument(metavar="N", min=1, max=65_536, help="Host buckets, a power of two.")], data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False) -> None:
+def rebucket(
+    buckets: Annotated[
+        int, typer.Argument(metavar="N", min=1, max=65_536, help="Host buckets, a power of two.")
+    ],
+    data: Data = DEFAULT_DATA,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
     """Change the number of host buckets between two rounds; from then on frontier.buckets must say the same.
 
     \b
@@ -55,4 +85,12 @@ def rebucket(buckets: Annotated[int, typer.Argument(metavar="N", min=1, max=65_5
     from crawlkit.progress import Progress
     from crawlkit.rebucket import rebucket_command, rebucket_text
 
-    guarded(lambda: emit(rebucket_command(buckets, data, load_config(config, tuple(set_ or ())), Progress(as_json)), as_json, rebucket_text))
+    guarded(
+        lambda: emit(
+            rebucket_command(
+                buckets, data, load_config(config, tuple(set_ or ())), Progress(as_json)
+            ),
+            as_json,
+            rebucket_text,
+        )
+    )

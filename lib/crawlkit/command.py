@@ -21,7 +21,18 @@ from crawlkit.job import ROUND, Counts, Job, check_tables, make_job
 from crawlkit.progress import FetchWatch, Progress
 
 
-def crawl_command(urls: list[str], seeds: str | None, data: Place, rounds: int, sample: Path | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, fixed_now: bool) -> None:
+def crawl_command(
+    urls: list[str],
+    seeds: str | None,
+    data: Place,
+    rounds: int,
+    sample: Path | None,
+    config: Path | None,
+    sets: tuple[str, ...],
+    now: float,
+    as_json: bool,
+    fixed_now: bool,
+) -> None:
     """`crawlkit crawl`: seeds and rounds. With a fixed `now` every round has that nominal time."""
     started = time.time()
     with contextlib.ExitStack() as stack:
@@ -50,14 +61,23 @@ def crawl_command(urls: list[str], seeds: str | None, data: Place, rounds: int, 
             if not finished:
                 break
             done.append(round_.id)
-        if done and not finished:  # it ended early: what the last full round left out is made up for
+        if (
+            done and not finished
+        ):  # it ended early: what the last full round left out is made up for
             for stage in ("rank", "report"):
                 job.run(stage, job.crawl.round(done[-1]))
-        emit(summary(job, done, injected, started, now if fixed_now else time.time()), as_json, summary_text)
+        emit(
+            summary(job, done, injected, started, now if fixed_now else time.time()),
+            as_json,
+            summary_text,
+        )
 
 
 def refuse_placeholder(cfg: Config, lines: list[str]) -> None:
-    """The placeholder agent may only speak to loopback. Raises ConfigError that names the first other seed."""
+    """The placeholder agent may only speak to loopback.
+
+    Raises ConfigError that names the first other seed.
+    """
     from crawlkit.outcomes import Refused
     from crawlkit.rules.seeds import parse_seed
     from crawlkit.rules.urls import host_of
@@ -70,12 +90,18 @@ def refuse_placeholder(cfg: Config, lines: list[str]) -> None:
         except Refused:
             continue
         if seed is not None and not cfg.fetch.is_loopback(host_of(seed.url)):
-            raise ConfigError(f"agent.info_url is still the placeholder, so {host_of(seed.url)} is not asked: set it to a page that explains your crawler and how to opt out, "
-                              "for example --set agent.info_url=https://you.example/bot")
+            raise ConfigError(
+                f"agent.info_url is still the placeholder, so {host_of(seed.url)} is not asked: set"
+                " it to a page that explains your crawler and how to opt out, for example --set"
+                " agent.info_url=https://you.example/bot"
+            )
 
 
-def next_round(crawl: Crawl, now: float, round_id: str | None = None, resume: str | None = "") -> Round:
-    """The round of that name if there is one; else the oldest open round that no living process drives; else a new one of that name.
+def next_round(
+    crawl: Crawl, now: float, round_id: str | None = None, resume: str | None = ""
+) -> Round:
+    """The round of that name if there is one; else the oldest open round that no living process
+    drives; else a new one of that name.
 
     resume: only open rounds whose names start so are gone on with; None: none.
     """
@@ -97,20 +123,35 @@ def next_round(crawl: Crawl, now: float, round_id: str | None = None, resume: st
     return crawl.open_round(now, round_id)
 
 
-def open_command(data: Place, round_id: str | None, resume: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
+def open_command(
+    data: Place,
+    round_id: str | None,
+    resume: str | None,
+    config: Path | None,
+    sets: tuple[str, ...],
+    now: float,
+    as_json: bool,
+) -> None:
     """`crawlkit open`."""
     crawl = Crawl(data, load_config(config, sets))
     crawl.check()
     check_tables(crawl, plain_tables(crawl))
     round_ = next_round(crawl, now, round_id, resume)
-    told = {"round_id": round_.id, "state": round_.state, "resumed": round_id not in (None, round_.id)}
+    told = {
+        "round_id": round_.id,
+        "state": round_.state,
+        "resumed": round_id not in (None, round_.id),
+    }
     emit(told, as_json, lambda v: f"round {v['round_id']}: {v['state']}")
 
 
 def run_round(job: Job, round_: Round, last: bool = True) -> bool:
-    """All stages of a round that are not done yet, then close it. False if nothing was due (the round leaves no trace but its injected rows).
+    """All stages of a round that are not done yet, then close it.
 
-    rank and report look at all rounds so far, so in a run of several rounds they wait for the `last`.
+    False if nothing was due (the round leaves no trace but its injected rows).
+
+    rank and report look at all rounds so far, so in a run of several rounds they wait for the
+    `last`.
     """
     job.say({"event": "round", "round_id": round_.id})
     planned = job.run("generate", round_)
@@ -130,12 +171,32 @@ def run_stage(job: Job, stage: str, round_: Round, **options: Any) -> Counts:
     """One stage of a round; a fetch (of a region) tells its progress meanwhile."""
     if stage != "fetch":
         return job.run(stage, round_, **options)
-    slots = None if "region" not in options else [slot for slot, in aggregate(job.tables, "fetchlist", "SELECT DISTINCT slot FROM t WHERE region = ?", [options["region"]], {"round_id": [round_.id]})]
+    slots = (
+        None
+        if "region" not in options
+        else [
+            slot
+            for (slot,) in aggregate(
+                job.tables,
+                "fetchlist",
+                "SELECT DISTINCT slot FROM t WHERE region = ?",
+                [options["region"]],
+                {"round_id": [round_.id]},
+            )
+        ]
+    )
     with FetchWatch(job.crawl.objects, round_.id, job.say, slots):
         return job.run(stage, round_, **options)
 
 
-def round_command(data: Place, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
+def round_command(
+    data: Place,
+    round_id: str | None,
+    config: Path | None,
+    sets: tuple[str, ...],
+    now: float,
+    as_json: bool,
+) -> None:
     """`crawlkit round`."""
     with opened(data, config, sets, as_json) as job:
         started = time.time()
@@ -158,7 +219,20 @@ def opened(data: Place, config: Path | None, sets: tuple[str, ...], as_json: boo
         job.stop()
 
 
-def stage_command(name: str, data: Place, round_id: str | None, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool, force: bool, seeds: str | None, priority: str, mode: str, region: str | None = None) -> None:
+def stage_command(
+    name: str,
+    data: Place,
+    round_id: str | None,
+    config: Path | None,
+    sets: tuple[str, ...],
+    now: float,
+    as_json: bool,
+    force: bool,
+    seeds: str | None,
+    priority: str,
+    mode: str,
+    region: str | None = None,
+) -> None:
     """One stage of the named or newest open round."""
     from crawlkit.rules.priority import parse_priority
 
@@ -169,34 +243,64 @@ def stage_command(name: str, data: Place, round_id: str | None, config: Path | N
         if mode not in ("keep", "update", "overwrite"):
             raise ConfigError(f"--mode {mode!r}: expected keep, update or overwrite")
         try:
-            options = {"priority_class": parse_priority(priority), "mode": mode, "lines": list(read_seeds(seeds))}
+            options = {
+                "priority_class": parse_priority(priority),
+                "mode": mode,
+                "lines": list(read_seeds(seeds)),
+            }
         except ValueError as e:
             raise ConfigError(f"--priority: {e}") from None
-        force = True  # each call brings its own lines; the round's injected rows are replaced by them
+        force = (
+            True  # each call brings its own lines; the round's injected rows are replaced by them
+        )
     if region is not None:
         known = load_config(config, sets).fetch.regions
         if name != "fetch" or region not in known:
-            raise ConfigError(f"--region {region}: " + ("only fetch takes it" if name != "fetch" else f"not in fetch.regions ({', '.join(known) or 'there are none'})"))
+            raise ConfigError(
+                f"--region {region}: "
+                + (
+                    "only fetch takes it"
+                    if name != "fetch"
+                    else f"not in fetch.regions ({', '.join(known) or 'there are none'})"
+                )
+            )
         options["region"] = region
     with opened(data, config, sets, as_json) as job:
         job.crawl.repair()
         rounds = job.crawl.open_rounds()
         if round_id:
-            round_ = job.crawl.open_round(now, round_id) if name in ("inject", "generate") else job.crawl.round(round_id)
+            round_ = (
+                job.crawl.open_round(now, round_id)
+                if name in ("inject", "generate")
+                else job.crawl.round(round_id)
+            )
         elif name == "inject" or (name == "generate" and not rounds):
-            round_ = rounds[-1] if rounds and job.crawl.mark(rounds[-1], "generate") is None else job.crawl.open_round(now)
+            round_ = (
+                rounds[-1]
+                if rounds and job.crawl.mark(rounds[-1], "generate") is None
+                else job.crawl.open_round(now)
+            )
         elif rounds:
             round_ = rounds[-1]
         else:
-            raise CrawlError(f"no round is open in {data}: start one with `crawlkit generate` or `crawlkit round`")
+            raise CrawlError(
+                f"no round is open in {data}: start one with `crawlkit generate` or `crawlkit"
+                " round`"
+            )
         with job.driving(round_, region):
             counts = run_stage(job, name, round_, force=force, **options)
             if name == "report":
                 job.crawl.close(round_)
-        emit({"round_id": round_.id, **counts}, as_json, lambda v: json.dumps(v, indent=1, default=str))
+        emit(
+            {"round_id": round_.id, **counts},
+            as_json,
+            lambda v: json.dumps(v, indent=1, default=str),
+        )
 
 
-def maintain_command(data: Place, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool) -> None:
+def maintain_command(
+    data: Place, config: Path | None, sets: tuple[str, ...], now: float, as_json: bool
+) -> None:
     """`crawlkit maintain`."""
     from crawlkit.maintain import maintain
 
@@ -204,27 +308,53 @@ def maintain_command(data: Place, config: Path | None, sets: tuple[str, ...], no
         emit(maintain(job, now), as_json, lambda v: json.dumps(v, indent=1))
 
 
-# -- what a crawl says at its end --------------------------------------------------------------------------------
-def summary(job: Job, rounds: list[str], injected: dict[str, Any], started: float, now: float) -> dict[str, Any]:
+# -- what a crawl says at its end ------------------------------------------------------
+def summary(
+    job: Job, rounds: list[str], injected: dict[str, Any], started: float, now: float
+) -> dict[str, Any]:
     """Rounds run, what is known, what is due next and where everything is."""
     from pyspark.sql import functions as F
 
     crawldb = job.read("crawldb")
     states = {r.state: r["count"] for r in crawldb.groupBy("state").count().collect()}
-    due = crawldb.where("next_fetch IS NOT NULL AND state NOT IN ('dead', 'refused')").agg(
-        F.min(F.struct(F.col("next_fetch").cast("double").alias("at"), "url")).alias("next"), F.count(F.when(F.col("next_fetch").cast("double") <= now, 1)).alias("due_now")).first()
-    out: dict[str, Any] = {"rounds": rounds, "nothing_due": not rounds, "known_urls": sum(states.values()), "states": states, "due_now": due.due_now,
-                           "next_due": _iso(due.next.at) if due.next else None, "next_url": due.next.url if due.next else None, "wall_s": round(time.time() - started, 1)}
+    due = (
+        crawldb.where("next_fetch IS NOT NULL AND state NOT IN ('dead', 'refused')")
+        .agg(
+            F.min(F.struct(F.col("next_fetch").cast("double").alias("at"), "url")).alias("next"),
+            F.count(F.when(F.col("next_fetch").cast("double") <= now, 1)).alias("due_now"),
+        )
+        .first()
+    )
+    out: dict[str, Any] = {
+        "rounds": rounds,
+        "nothing_due": not rounds,
+        "known_urls": sum(states.values()),
+        "states": states,
+        "due_now": due.due_now,
+        "next_due": _iso(due.next.at) if due.next else None,
+        "next_url": due.next.url if due.next else None,
+        "wall_s": round(time.time() - started, 1),
+    }
     if injected:
         out["seeds"] = {k: injected[k] for k in ("added", "duplicates", "refused", "examples")}
     total: dict[str, int] = {}
     for round_id in rounds:
-        for outcome, n in (job.crawl.mark(job.crawl.round(round_id), "commit") or {}).get("outcomes", {}).items():
+        for outcome, n in (
+            (job.crawl.mark(job.crawl.round(round_id), "commit") or {}).get("outcomes", {}).items()
+        ):
             total[outcome] = total.get(outcome, 0) + n
     newest = max(map(job.crawl.round, job.crawl.round_ids()), key=lambda r: r.no, default=None)
-    out["left_out"] = ((job.crawl.mark(newest, "generate") if newest else None) or {}).get("left_out") or {}
+    out["left_out"] = ((job.crawl.mark(newest, "generate") if newest else None) or {}).get(
+        "left_out"
+    ) or {}
     reported = (job.crawl.mark(job.crawl.round(rounds[-1]), "report") if rounds else None) or {}
-    out |= {"outcomes": total, "alerts": reported.get("alerts", []), "report": f"{job.crawl.report}/index.html", "warc": job.crawl.warc_place, "tables": job.crawl.tables_root}
+    out |= {
+        "outcomes": total,
+        "alerts": reported.get("alerts", []),
+        "report": f"{job.crawl.report}/index.html",
+        "warc": job.crawl.warc_place,
+        "tables": job.crawl.tables_root,
+    }
     return out
 
 
@@ -235,16 +365,37 @@ def _iso(t: float) -> str:
 def summary_text(s: dict[str, Any]) -> str:
     lines = []
     if "seeds" in s:
-        lines.append(f"seeds: {s['seeds']['added']} added, {s['seeds']['duplicates']} already known, {s['seeds']['refused']} refused")
+        lines.append(
+            f"seeds: {s['seeds']['added']} added, {s['seeds']['duplicates']} already known,"
+            f" {s['seeds']['refused']} refused"
+        )
         lines += [f"  refused: {e}" for e in s["seeds"]["examples"]]
     if s["left_out"]:
-        lines.append(f"due, but left out of the last round: {', '.join(f'{n} by {reason}' for reason, n in sorted(s['left_out'].items()))}")
+        lines.append(
+            "due, but left out of the last round:"
+            f" {', '.join(f'{n} by {reason}' for reason, n in sorted(s['left_out'].items()))}"
+        )
     if s["nothing_due"]:
-        lines.append(f"nothing due: {s['known_urls']} URLs known; next: {s['next_url'] or 'none'}" + (f" at {s['next_due']}" if s["next_due"] else ""))
+        lines.append(
+            f"nothing due: {s['known_urls']} URLs known; next: {s['next_url'] or 'none'}"
+            + (f" at {s['next_due']}" if s["next_due"] else "")
+        )
     else:
         lines.append(f"{len(s['rounds'])} round(s) in {s['wall_s']} s: {', '.join(s['rounds'])}")
         width = max((len(k) for k in s["outcomes"]), default=0)
-        lines += [f"  {k:<{width}}  {v:>8}" for k, v in sorted(s["outcomes"].items(), key=lambda p: -p[1])]
-        lines += [f"alert: {a['name']} ({a['severity']}): {a['summary']}; {a['metric']} is {a['value']:g}, threshold {a['threshold']:g}" for a in s["alerts"]]
-        lines.append(f"known URLs: {s['known_urls']} ({', '.join(f'{k} {v}' for k, v in sorted(s['states'].items()))}); due now: {s['due_now']}" + ("" if s["due_now"] else f"; next due: {s['next_due'] or 'none'}"))
-    return "\n".join([*lines, f"report: {s['report']}", f"WARC:   {s['warc']}", f"tables: {s['tables']}"])
+        lines += [
+            f"  {k:<{width}}  {v:>8}" for k, v in sorted(s["outcomes"].items(), key=lambda p: -p[1])
+        ]
+        lines += [
+            f"alert: {a['name']} ({a['severity']}): {a['summary']}; {a['metric']} is"
+            f" {a['value']:g}, threshold {a['threshold']:g}"
+            for a in s["alerts"]
+        ]
+        lines.append(
+            f"known URLs: {s['known_urls']}"
+            f" ({', '.join(f'{k} {v}' for k, v in sorted(s['states'].items()))}); due now:"
+            f" {s['due_now']}" + ("" if s["due_now"] else f"; next due: {s['next_due'] or 'none'}")
+        )
+    return "\n".join(
+        [*lines, f"report: {s['report']}", f"WARC:   {s['warc']}", f"tables: {s['tables']}"]
+    )

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 
 class Used(NamedTuple):
-    """Of one process: when it began (ticks), its parent, CPU ticks of its own, and of the children that it has waited for."""
+    """Of one process: when it began (ticks), its parent, CPU ticks of its own, and of the children
+    that it has waited for.
+    """
 
     start: int
     parent: int
@@ -38,10 +40,17 @@ def process_tree() -> dict[int, Used]:
 
 
 def cpu_s(before: dict[int, Used], now: dict[int, Used]) -> float:
-    """CPU time used between two `process_tree`s, s. Never negative: what an orphan used that nobody waited for is missing."""
+    """CPU time used between two `process_tree`s, s.
+
+    Never negative: what an orphan used that nobody waited for is missing.
+    """
     stayed = {pid for pid, u in now.items() if pid in before and before[pid].start == u.start}
-    ticks = sum(u.own - before[pid].own if pid in stayed else u.own + u.waited for pid, u in now.items())
-    gone: dict[int, int] = {}  # ticks that a parent's `waited` takes over from children that were there before
+    ticks = sum(
+        u.own - before[pid].own if pid in stayed else u.own + u.waited for pid, u in now.items()
+    )
+    gone: dict[
+        int, int
+    ] = {}  # ticks that a parent's `waited` takes over from children that were there before
     for pid, u in before.items():
         if pid not in stayed:
             gone[u.parent] = gone.get(u.parent, 0) + u.own + u.waited

@@ -1,8 +1,9 @@
 """The state of a crawl beside its tables: rounds, bucket claims (guard C), stage marks, locks.
 
-All of it are small JSON objects below `state/` (or where storage.state says), changed under the commit lock W. `crawl.json` holds the bucket count,
-the open rounds with their claims, and the next round's number; each round has a folder with a mark for each finished
-stage and what a stage pinned before it read.
+All of it are small JSON objects below `state/` (or where storage.state says), changed under the
+commit lock W. `crawl.json` holds the bucket count, the open rounds with their claims, and the next
+round's number; each round has a folder with a mark for each finished stage and what a stage pinned
+before it read.
 """
 
 from __future__ import annotations
@@ -31,12 +32,17 @@ Place = Path | str  # of a crawl: a folder, or s3://bucket/prefix (s3a:// too)
 
 
 class CrawlError(RuntimeError):
-    """The request cannot be met in the crawl's state; the message says why and what to do. Exit code 2."""
+    """The request cannot be met in the crawl's state; the message says why and what to do.
+
+    Exit code 2.
+    """
 
 
 @dataclass
 class Round:
-    """One round: name, number (the order of rounds), nominal time (Unix s), seed, claimed buckets."""
+    """One round: name, number (the order of rounds), nominal time (Unix s), seed, claimed
+    buckets.
+    """
 
     id: str
     no: int
@@ -47,12 +53,23 @@ class Round:
     state: str = "open"  # open, closed, abandoned
     closed_at: float | None = None
     buckets: list[int] = field(default_factory=list)
-    rules: dict[str, Any] | None = None  # what an audit holds its requests against (`audited_rules`); None: opened before that was kept
+    rules: dict[str, Any] | None = (
+        # what an audit holds its requests against (`audited_rules`); None: opened before that was
+        # kept
+        None
+    )
 
 
 def audited_rules(cfg: Config) -> dict[str, Any]:
-    """The settings by which requests are judged afterwards: agent, bytes of robots.txt that count, floors of domain and address (s)."""
-    return {"agent": cfg.agent.name, "robots_max_bytes": cfg.robots.max_bytes, "domain_delay_s": cfg.politeness.domain_delay_s, "ip_delay_s": cfg.politeness.ip_delay_s}
+    """The settings by which requests are judged afterwards: agent, bytes of robots.txt that count,
+    floors of domain and address (s).
+    """
+    return {
+        "agent": cfg.agent.name,
+        "robots_max_bytes": cfg.robots.max_bytes,
+        "domain_delay_s": cfg.politeness.domain_delay_s,
+        "ip_delay_s": cfg.politeness.ip_delay_s,
+    }
 
 
 class Crawl:
@@ -61,7 +78,11 @@ class Crawl:
     def __init__(self, data: Place, cfg: Config) -> None:
         """Raises ConfigError for a place that is none."""
         self.cfg = cfg
-        self.data: Place = str(open_objects(str(data), cfg.s3).root) if "://" in str(data) else Path(data).absolute()  # Spark and its workers have other ideas of the current folder
+        self.data: Place = (
+            str(open_objects(str(data), cfg.s3).root)
+            if "://" in str(data)
+            else Path(data).absolute()
+        )  # Spark and its workers have other ideas of the current folder
         self.objects = open_objects(_below(self.data, cfg.storage.state), cfg.s3)
         tables = _below(self.data, cfg.storage.tables)
         self.tables_root = str(open_objects(tables, cfg.s3).root) if "://" in tables else tables
@@ -75,21 +96,25 @@ class Crawl:
         """Local folder for Spark's own files."""
         from crawlkit.adapters.spool import spool_folder
 
-        return spool_folder(self.cfg, self.data) if isinstance(self.data, str) else self.data / "state"
+        return (
+            spool_folder(self.cfg, self.data) if isinstance(self.data, str) else self.data / "state"
+        )
 
     def tables(self, spark: "Callable[[], SparkSession]", guard: Callable[[], None]) -> "Tables":
         """The crawl's tables; `guard` is called just before each commit."""
         from crawlkit.adapters.delta import Tables  # these take a while to load
         from crawlkit.adapters.spool import spool_folder
 
-        return Tables(spark, self.tables_root, guard, self.cfg.s3, spool_folder(self.cfg, self.tables_root))
+        return Tables(
+            spark, self.tables_root, guard, self.cfg.s3, spool_folder(self.cfg, self.tables_root)
+        )
 
     def _lock(self, key: str, what: str, wait_s: float = 0.0) -> FileLock | LeaseLock:
         if isinstance(self.objects, LocalObjects):
             return FileLock(self.objects.root / key, what, wait_s)
         return LeaseLock(self.objects, key, what, self.cfg.lease, wait_s)
 
-    # -- crawl.json ----------------------------------------------------------------------------------------------
+    # -- crawl.json --------------------------------------------------------------------
     def _read(self) -> tuple[dict[str, Any], str | None]:
         try:
             raw, etag = self.objects.get("crawl.json")
@@ -100,23 +125,46 @@ class Crawl:
             if not isinstance(state["open"], dict) or not isinstance(state["next_no"], int):
                 raise TypeError("open")
         except (ValueError, KeyError, TypeError):
-            raise CrawlError(f"{self.objects.root}/crawl.json is damaged: restore it from a copy") from None
+            raise CrawlError(
+                f"{self.objects.root}/crawl.json is damaged: restore it from a copy"
+            ) from None
         if "rebuilding" in state:
-            raise CrawlError(f"{self.data} is being made again from its WARC files: finish it with `crawlkit rebuild --from-warc`")
+            raise CrawlError(
+                f"{self.data} is being made again from its WARC files: finish it with `crawlkit"
+                " rebuild --from-warc`"
+            )
         if "rebucket_to" in state:
-            raise CrawlError(f"{self.data} is on its way from {state['buckets']} to {state['rebucket_to']} host buckets: finish it with `crawlkit rebucket {state['rebucket_to']}`")
+            raise CrawlError(
+                f"{self.data} is on its way from {state['buckets']} to {state['rebucket_to']} host"
+                f" buckets: finish it with `crawlkit rebucket {state['rebucket_to']}`"
+            )
         if state["buckets"] != self.cfg.frontier.buckets:
-            raise CrawlError(f"{self.data} has {state['buckets']} host buckets, the configuration says frontier.buckets = {self.cfg.frontier.buckets}: set it to {state['buckets']}, or change the tables with `crawlkit rebucket`")
+            raise CrawlError(
+                f"{self.data} has {state['buckets']} host buckets, the configuration says"
+                f" frontier.buckets = {self.cfg.frontier.buckets}: set it to {state['buckets']}, or"
+                " change the tables with `crawlkit rebucket`"
+            )
         return state, etag
 
     def _write(self, state: dict[str, Any], etag: str | None) -> None:
         self.lock.check()
-        if self.objects.compare_and_swap("crawl.json", json.dumps(state, indent=1, sort_keys=True).encode(), etag) is None:
-            raise LockHeld(f"{self.objects.root}/crawl.json was changed by a process without the commit lock")
+        if (
+            self.objects.compare_and_swap(
+                "crawl.json", json.dumps(state, indent=1, sort_keys=True).encode(), etag
+            )
+            is None
+        ):
+            raise LockHeld(
+                f"{self.objects.root}/crawl.json was changed by a process without the commit lock"
+            )
 
     def check(self) -> None:
         """Raises CrawlError if the folder is not usable with this configuration."""
-        for place in (Path(p) for p in (self.data, self.objects.root, self.tables_root, self.warc_place) if "://" not in str(p)):
+        for place in (
+            Path(p)
+            for p in (self.data, self.objects.root, self.tables_root, self.warc_place)
+            if "://" not in str(p)
+        ):
             if place.exists() and not place.is_dir():
                 raise CrawlError(f"{place} is not a folder: move it away, or give another --data")
         self._read()
@@ -132,16 +180,27 @@ class Crawl:
         self.objects.put("tables.json", json.dumps(sorted(names)).encode())
 
     def begin_rebucket(self, buckets: int) -> int:
-        """The bucket count so far; from now until `set_buckets` nothing else works on the crawl. The caller holds W. Raises CrawlError."""
+        """The bucket count so far; from now until `set_buckets` nothing else works on the crawl.
+
+        The caller holds W. Raises CrawlError.
+        """
         try:
             raw, etag = self.objects.get("crawl.json")
         except ObjectMissing:
-            raise CrawlError(f"no crawl in {self.data}: set frontier.buckets before the first round instead") from None
+            raise CrawlError(
+                f"no crawl in {self.data}: set frontier.buckets before the first round instead"
+            ) from None
         state = json.loads(raw)
         if state["open"]:
-            raise CrawlError(f"round {', '.join(sorted(state['open']))} is open: finish it (`crawlkit round`) before the host buckets change")
+            raise CrawlError(
+                f"round {', '.join(sorted(state['open']))} is open: finish it (`crawlkit round`)"
+                " before the host buckets change"
+            )
         if state.get("rebucket_to", buckets) != buckets:
-            raise CrawlError(f"{self.data} is on its way to {state['rebucket_to']} host buckets: finish that first with `crawlkit rebucket {state['rebucket_to']}`")
+            raise CrawlError(
+                f"{self.data} is on its way to {state['rebucket_to']} host buckets: finish that"
+                f" first with `crawlkit rebucket {state['rebucket_to']}`"
+            )
         self._write(state | {"rebucket_to": buckets}, etag)
         return state["buckets"]
 
@@ -153,14 +212,25 @@ class Crawl:
         self._write(state | {"buckets": buckets}, etag)
 
     def begin_rebuild(self) -> None:
-        """From now until `end_rebuild` nothing else works on the crawl. The caller holds W. Raises CrawlError if there is a crawl."""
+        """From now until `end_rebuild` nothing else works on the crawl. The caller holds W.
+
+        Raises CrawlError if there is a crawl.
+        """
         try:
             raw, etag = self.objects.get("crawl.json")
         except ObjectMissing:
-            raw, etag = json.dumps({"buckets": self.cfg.frontier.buckets, "next_no": 1, "open": {}}).encode(), None
+            raw, etag = (
+                json.dumps(
+                    {"buckets": self.cfg.frontier.buckets, "next_no": 1, "open": {}}
+                ).encode(),
+                None,
+            )
         state = json.loads(raw)
         if etag is not None and "rebuilding" not in state:
-            raise CrawlError(f"{self.data} has a crawl already: leave out --from-warc to make its crawldb again, or move its tables and state away")
+            raise CrawlError(
+                f"{self.data} has a crawl already: leave out --from-warc to make its crawldb again,"
+                " or move its tables and state away"
+            )
         self._write(state | {"rebuilding": True}, etag)
 
     def end_rebuild(self, rounds: list[Round]) -> None:
@@ -174,7 +244,7 @@ class Crawl:
         """Write a round's own object."""
         self.objects.put(f"rounds/{round_.id}/round.json", json.dumps(asdict(round_)).encode())
 
-    # -- rounds --------------------------------------------------------------------------------------------------
+    # -- rounds ------------------------------------------------------------------------
     def open_rounds(self) -> list[Round]:
         """Rounds that are neither closed nor abandoned, oldest first."""
         return sorted((self.round(r) for r in self._read()[0]["open"]), key=lambda r: r.no)
@@ -186,12 +256,20 @@ class Crawl:
                 raise ObjectMissing(round_id)
             return Round(**json.loads(self.objects.get(f"rounds/{round_id}/round.json")[0]))
         except ObjectMissing:
-            raise CrawlError(f"no round {round_id!r} in {self.data}; known: {', '.join(self.round_ids()) or 'none'}") from None
+            raise CrawlError(
+                f"no round {round_id!r} in {self.data}; known:"
+                f" {', '.join(self.round_ids()) or 'none'}"
+            ) from None
         except (ValueError, TypeError):
-            raise CrawlError(f"{self.objects.root}/rounds/{round_id}/round.json is damaged: restore it, or remove that folder to give the round up") from None
+            raise CrawlError(
+                f"{self.objects.root}/rounds/{round_id}/round.json is damaged: restore it, or"
+                " remove that folder to give the round up"
+            ) from None
 
     def round_ids(self) -> list[str]:
-        return sorted({k.split("/")[1] for k in self.objects.list("rounds/") if k.endswith("/round.json")})
+        return sorted(
+            {k.split("/")[1] for k in self.objects.list("rounds/") if k.endswith("/round.json")}
+        )
 
     def open_round(self, now: float, round_id: str | None = None, seed: int | None = None) -> Round:
         """A new round, or the round of that name as it is. Raises CrawlError for a bad name."""
@@ -199,11 +277,21 @@ class Crawl:
             raise CrawlError(f"round id {round_id!r:.100}: use letters, digits and _ . -")
         with self.lock:
             state, etag = self._read()
-            if round_id is not None and f"rounds/{round_id}/round.json" in self.objects.list(f"rounds/{round_id}/"):
+            if round_id is not None and f"rounds/{round_id}/round.json" in self.objects.list(
+                f"rounds/{round_id}/"
+            ):
                 return self.round(round_id)
             no = state["next_no"]
             round_id = round_id or f"r{no:06d}"
-            row = Round(round_id, no, round(now, 3), no if seed is None else seed, self.cfg.digest(), time.time(), rules=audited_rules(self.cfg))
+            row = Round(
+                round_id,
+                no,
+                round(now, 3),
+                no if seed is None else seed,
+                self.cfg.digest(),
+                time.time(),
+                rules=audited_rules(self.cfg),
+            )
             state["next_no"] = no + 1
             state["open"][round_id] = []
             self._write(state, etag)  # a name without its file is swept up by the next open
@@ -215,7 +303,10 @@ class Crawl:
         return {b: r for r, buckets in self._read()[0]["open"].items() for b in buckets}
 
     def claim(self, round_: Round, buckets: list[int]) -> None:
-        """Give the buckets to an open round. The caller holds W. Raises CrawlError if one is taken."""
+        """Give the buckets to an open round. The caller holds W.
+
+        Raises CrawlError if one is taken.
+        """
         state, etag = self._read()
         if round_.id not in state["open"]:
             raise CrawlError(f"round {round_.id} is not open")
@@ -232,7 +323,9 @@ class Crawl:
         with self.lock:
             if round_.state == "open":
                 round_.state, round_.closed_at = state_name, time.time()
-                self.objects.put(f"rounds/{round_.id}/round.json", json.dumps(asdict(round_)).encode())
+                self.objects.put(
+                    f"rounds/{round_.id}/round.json", json.dumps(asdict(round_)).encode()
+                )
             state, etag = self._read()
             if state["open"].pop(round_.id, None) is not None:
                 self._write(state, etag)
@@ -240,11 +333,15 @@ class Crawl:
     def driver_lock(self, round_: Round, region: str | None = None) -> FileLock | LeaseLock:
         """Held while one process drives the round through its stages, or fetches a region of it."""
         if region is not None:
-            return self._lock(f"rounds/{round_.id}/driver-{region}.lock", f"region {region} of round {round_.id}")
+            return self._lock(
+                f"rounds/{round_.id}/driver-{region}.lock", f"region {region} of round {round_.id}"
+            )
         return self._lock(f"rounds/{round_.id}/driver.lock", f"round {round_.id}")
 
     def repair(self) -> None:
-        """Finish what a killed process left half done in `crawl.json` (a name without its file, a closed round still listed)."""
+        """Finish what a killed process left half done in `crawl.json` (a name without its file, a
+        closed round still listed).
+        """
         with self.lock:
             state, etag = self._read()
             good = {}
@@ -258,7 +355,7 @@ class Crawl:
                 state["open"] = good
                 self._write(state, etag)
 
-    # -- stage marks ---------------------------------------------------------------------------------------------
+    # -- stage marks -------------------------------------------------------------------
     def mark(self, round_: Round, stage: str) -> dict[str, Any] | None:
         """What a finished stage reported; None if it has not finished."""
         try:
@@ -267,7 +364,9 @@ class Crawl:
             return None
 
     def set_mark(self, round_: Round, stage: str, report: dict[str, Any]) -> None:
-        self.objects.put(f"rounds/{round_.id}/{stage}.json", json.dumps(report, sort_keys=True).encode())
+        self.objects.put(
+            f"rounds/{round_.id}/{stage}.json", json.dumps(report, sort_keys=True).encode()
+        )
 
     def pin(self, round_: Round, name: str, value: Any) -> Any:
         """The value pinned under this name: the first caller's."""
@@ -280,7 +379,10 @@ class Crawl:
         try:
             return json.loads(self.objects.get(key)[0])
         except ValueError:
-            raise CrawlError(f"{self.objects.root}/{key} is damaged: restore it, or remove it and run the stage again") from None
+            raise CrawlError(
+                f"{self.objects.root}/{key} is damaged: restore it, or remove it and run the stage"
+                " again"
+            ) from None
 
 
 def _below(data: Place, place: str) -> str:

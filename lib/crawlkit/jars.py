@@ -1,9 +1,11 @@
 """Fetch the JARs that Delta needs, once, and check them: `python -m crawlkit.jars conf/jars.lock`.
 
-With `conf/jars-s3.lock s3` those that tables in S3 need beside them, into the folder's own folder `s3` (`make setup-s3`).
+With `conf/jars-s3.lock s3` those that tables in S3 need beside them, into the folder's own folder
+`s3` (`make setup-s3`).
 
-They are resolved by the Ivy that pyspark ships, without transitive dependencies, over a lock file of
-`group artifact version sha256` lines, and then used offline from one folder (spark.*.extraClassPath).
+They are resolved by the Ivy that pyspark ships, without transitive dependencies, over a lock file
+of `group artifact version sha256` lines, and then used offline from one folder
+(spark.*.extraClassPath).
 """
 
 from __future__ import annotations
@@ -77,12 +79,17 @@ def find_java() -> str:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not java or not os.access(java, os.X_OK):
-        raise JarsError("Java is not found: install a Java 17 runtime and put it on PATH, or set JAVA_HOME")
+        raise JarsError(
+            "Java is not found: install a Java 17 runtime and put it on PATH, or set JAVA_HOME"
+        )
     return java
 
 
 def fetch(lock: Path, folder: Path) -> int:
-    """Bring what is missing or damaged into `folder`; returns how many were fetched. Raises JarsError."""
+    """Bring what is missing or damaged into `folder`; returns how many were fetched.
+
+    Raises JarsError.
+    """
     import pyspark
 
     jars = read_lock(lock)
@@ -96,17 +103,42 @@ def fetch(lock: Path, folder: Path) -> int:
     with tempfile.TemporaryDirectory() as tmp:
         settings, module = Path(tmp, "settings.xml"), Path(tmp, "ivy.xml")
         settings.write_text(SETTINGS.format(cache=Path(tmp, "cache")))
-        deps = "".join(f'<dependency org="{j.group}" name="{j.artifact}" rev="{j.version}" transitive="false"/>' for j in missing)
-        module.write_text(f'<ivy-module version="2.0"><info organisation="x" module="x"/><dependencies>{deps}</dependencies></ivy-module>')
-        cmd = [find_java(), "-jar", str(ivy), "-settings", str(settings), "-ivy", str(module), "-retrieve", f"{tmp}/out/[artifact]-[revision].[ext]", "-types", "jar"]
+        deps = "".join(
+            f'<dependency org="{j.group}" name="{j.artifact}" rev="{j.version}"'
+            ' transitive="false"/>'
+            for j in missing
+        )
+        module.write_text(
+            '<ivy-module version="2.0"><info organisation="x"'
+            f' module="x"/><dependencies>{deps}</dependencies></ivy-module>'
+        )
+        cmd = [
+            find_java(),
+            "-jar",
+            str(ivy),
+            "-settings",
+            str(settings),
+            "-ivy",
+            str(module),
+            "-retrieve",
+            f"{tmp}/out/[artifact]-[revision].[ext]",
+            "-types",
+            "jar",
+        ]
         try:
             done = subprocess.run(cmd, capture_output=True, text=True, timeout=600)
         except subprocess.TimeoutExpired:
-            raise JarsError("fetching the JARs took longer than 10 minutes; run the same command again") from None
+            raise JarsError(
+                "fetching the JARs took longer than 10 minutes; run the same command again"
+            ) from None
         for j in missing:
             if not is_good(Path(tmp, "out"), j):
                 there = Path(tmp, "out", j.file_name).is_file()
-                why = f"its SHA-256 differs from {lock}" if there else f"it was not found\n{(done.stdout + done.stderr)[-1500:]}"
+                why = (
+                    f"its SHA-256 differs from {lock}"
+                    if there
+                    else f"it was not found\n{(done.stdout + done.stderr)[-1500:]}"
+                )
                 raise JarsError(f"{j.group}:{j.artifact}:{j.version} could not be fetched: {why}")
             part = folder / (j.file_name + ".part")
             shutil.copyfile(Path(tmp, "out", j.file_name), part)

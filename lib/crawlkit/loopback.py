@@ -1,4 +1,5 @@
-"""An HTTP/1.1 server for webs of many hosts on one machine: each on an address of its own in 127.0.0.0/8, all on one port.
+"""An HTTP/1.1 server for webs of many hosts on one machine: each on an address of its own in
+127.0.0.0/8, all on one port.
 
 It serves the sample site and the tests' synthetic web; a crawl of the public web does not use it.
 """
@@ -21,7 +22,10 @@ MAX_HEADER_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as received. `host` is the Host header in lower case without port; header names are lower case."""
+    """A request as received.
+
+    `host` is the Host header in lower case without port; header names are lower case.
+    """
 
     method: str
     target: str
@@ -32,7 +36,10 @@ class Request:
 
 @dataclass(slots=True)
 class Reply:
-    """What to answer. With `raw` set, those bytes are sent instead and the connection ends as `ending` says."""
+    """What to answer.
+
+    With `raw` set, those bytes are sent instead and the connection ends as `ending` says.
+    """
 
     status: int = 200
     headers: list[tuple[str, str]] = field(default_factory=list)
@@ -40,7 +47,9 @@ class Reply:
     delay_s: float = 0.0  # before the first byte
     framing: str = "length"  # length, chunked or close
     raw: bytes | None = None
-    ending: str = "close"  # of raw: close, reset (RST) or stall (nothing more until the client leaves)
+    ending: str = (
+        "close"  # of raw: close, reset (RST) or stall (nothing more until the client leaves)
+    )
 
 
 Handler = Callable[[Request], Reply]
@@ -50,8 +59,10 @@ Handler = Callable[[Request], Reply]
 class Exchange:
     """One request and what became of it; times are `time.monotonic()` seconds of this machine.
 
-    `start`: arrival of the request's first byte. `end`: just before the write that empties the buffer, so never later
-    than the client's last byte; of an aborted exchange the moment when the lost connection was seen.
+    `start`: arrival of the request's first byte. `end`: just before the write that empties the
+        buffer, so never later
+    than the client's last byte; of an aborted exchange the moment when the lost connection was
+    seen.
     `in_flight`: requests of this host in progress at the start, this one included.
     """
 
@@ -65,9 +76,17 @@ class Exchange:
 
 
 class WebServer:
-    """Serves `handler` on several loopback addresses and one port: bound at once (OSError), served in a thread from `start` on, or by `run`."""
+    """Serves `handler` on several loopback addresses and one port: bound at once (OSError), served
+    in a thread from `start` on, or by `run`.
+    """
 
-    def __init__(self, addresses: Iterable[str], handler: Handler, port: int = 0, on_exchange: Callable[[Exchange], None] | None = None) -> None:
+    def __init__(
+        self,
+        addresses: Iterable[str],
+        handler: Handler,
+        port: int = 0,
+        on_exchange: Callable[[Exchange], None] | None = None,
+    ) -> None:
         self.addresses = sorted(set(addresses))
         self.handler = handler
         self.on_exchange = on_exchange
@@ -119,7 +138,9 @@ class WebServer:
 
 
 def _bind(addresses: list[str], port: int) -> list[socket.socket]:
-    """One listening socket an address, all on one port; port 0 picks a port that is free on all of them."""
+    """One listening socket an address, all on one port; port 0 picks a port that is free on all of
+    them.
+    """
     for attempt in range(20):
         socks: list[socket.socket] = []
         chosen = port
@@ -149,7 +170,9 @@ class _Connection(asyncio.Protocol):
         self.server = server
         self.buffer = bytearray()
         self.arrived: float | None = None
-        self.now: tuple[Request, Reply, float, int] | None = None  # in progress: request, reply, start, in flight
+        self.now: tuple[Request, Reply, float, int] | None = (
+            None  # in progress: request, reply, start, in flight
+        )
         self.sent = self.paused = self.closing = False
         self.timer: asyncio.TimerHandle | None = None
 
@@ -177,7 +200,10 @@ class _Connection(asyncio.Protocol):
             return
         head = bytes(self.buffer[:end]).decode("latin-1")
         del self.buffer[: end + 4]
-        start, self.arrived = self.arrived or time.monotonic(), (time.monotonic() if self.buffer else None)
+        start, self.arrived = (
+            self.arrived or time.monotonic(),
+            (time.monotonic() if self.buffer else None),
+        )
         request = _parse(head, self.address)
         server = self.server
         server.in_flight[request.host] += 1
@@ -204,7 +230,11 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.paused = False
-        if self.now and self.sent and not (self.now[1].raw is not None and self.now[1].ending == "stall"):
+        if (
+            self.now
+            and self.sent
+            and not (self.now[1].raw is not None and self.now[1].ending == "stall")
+        ):
             self._finish(time.monotonic())
 
     def _finish(self, end: float, aborted: bool = False) -> None:
@@ -212,14 +242,22 @@ class _Connection(asyncio.Protocol):
         self.now = None
         self.server.in_flight[request.host] -= 1
         if self.server.on_exchange:
-            self.server.on_exchange(Exchange(request, reply, start, end, in_flight, self.number, aborted))
+            self.server.on_exchange(
+                Exchange(request, reply, start, end, in_flight, self.number, aborted)
+            )
         if aborted:
             return
         if reply.raw is not None and reply.ending == "reset":
             self.closing = True
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
             self.transport.abort()
-        elif reply.raw is not None or reply.framing == "close" or request.headers.get("connection", "").lower() == "close":
+        elif (
+            reply.raw is not None
+            or reply.framing == "close"
+            or request.headers.get("connection", "").lower() == "close"
+        ):
             self.closing = True
             self.transport.close()
         elif self.buffer:
@@ -241,15 +279,27 @@ def _parse(head: str, address: str) -> Request:
     for line in lines:
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
-    return Request(method, rest.rpartition(" ")[0], headers.get("host", "").partition(":")[0].lower(), address, headers)
+    return Request(
+        method,
+        rest.rpartition(" ")[0],
+        headers.get("host", "").partition(":")[0].lower(),
+        address,
+        headers,
+    )
 
 
 def _bytes(request: Request, reply: Reply) -> bytes:
     if reply.raw is not None:
         return reply.raw
-    phrase = HTTPStatus(reply.status).phrase if reply.status in HTTPStatus._value2member_map_ else ""
+    phrase = (
+        HTTPStatus(reply.status).phrase if reply.status in HTTPStatus._value2member_map_ else ""
+    )
     bodiless = reply.status in (204, 304)
-    head = [f"HTTP/1.1 {reply.status} {phrase}", f"Date: {formatdate(usegmt=True)}", *(f"{k}: {v}" for k, v in reply.headers)]
+    head = [
+        f"HTTP/1.1 {reply.status} {phrase}",
+        f"Date: {formatdate(usegmt=True)}",
+        *(f"{k}: {v}" for k, v in reply.headers),
+    ]
     body = reply.body
     if reply.framing == "chunked" and not bodiless:
         head.append("Transfer-Encoding: chunked")

@@ -1,4 +1,7 @@
-"""Metrics of a crawl: those of its newest round as Prometheus text, and the alerts over them. Read without Spark."""
+"""Metrics of a crawl: those of its newest round as Prometheus text, and the alerts over them.
+
+Read without Spark.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,15 @@ PREFIX = "crawlkit_"
 
 
 def newest_metrics(crawl: Crawl) -> tuple[str | None, list[dict[str, Any]]]:
-    """(round, rows of `metrics`) of the newest round that was reported; (None, []) before the first."""
+    """(round, rows of `metrics`) of the newest round that was reported; (None, []) before the
+    first.
+    """
     tables = plain_tables(crawl)
     rounds = tables.rows("rounds", ["round_id", "round_no"])
     for r in sorted(rounds, key=lambda r: -r["round_no"]):
-        if rows := tables.rows("metrics", ["name", "labels", "value"], {"round_id": [r["round_id"]]}):
+        if rows := tables.rows(
+            "metrics", ["name", "labels", "value"], {"round_id": [r["round_id"]]}
+        ):
             return r["round_id"], sorted(rows, key=lambda m: (m["name"], m["labels"]))
     return None, []
 
@@ -31,14 +38,21 @@ def live_values(crawl: Crawl, now: float) -> dict[str, float]:
     """Figures that change between rounds: complaints of the last day, commands that wait."""
     commands = plain_tables(crawl).rows("commands", ["at", "verb"], {"verb": ["complain"]})
     waiting = pending(crawl)
-    return {"complaints_last_day": float(sum(c["at"] > now - DAY_S for c in commands)), "commands_waiting": float(len(waiting)),
-            "urls_waiting": float(sum(len(c["arguments"]["urls"]) for c in waiting if c["verb"] in URL_VERBS))}
+    return {
+        "complaints_last_day": float(sum(c["at"] > now - DAY_S for c in commands)),
+        "commands_waiting": float(len(waiting)),
+        "urls_waiting": float(
+            sum(len(c["arguments"]["urls"]) for c in waiting if c["verb"] in URL_VERBS)
+        ),
+    }
 
 
 def alerts_now(crawl: Crawl, now: float | None = None) -> tuple[str | None, list[Alert]]:
     """The newest reported round, and every alert rule over its metrics and the live figures."""
     round_id, rows = newest_metrics(crawl)
-    values = {r["name"]: r["value"] for r in rows if r["labels"] == "{}"} | live_values(crawl, time.time() if now is None else now)
+    values = {r["name"]: r["value"] for r in rows if r["labels"] == "{}"} | live_values(
+        crawl, time.time() if now is None else now
+    )
     return round_id, evaluate(load_rules(), values, crawl.cfg.alerts)
 
 
@@ -46,17 +60,27 @@ def current_text(crawl: Crawl) -> str:
     """The newest round's metrics, live figures and alerts as Prometheus text."""
     round_id, rows = newest_metrics(crawl)
     live = live_values(crawl, time.time())
-    rows = [r for r in rows if r["name"] not in live] + [{"name": k, "labels": "{}", "value": v} for k, v in live.items()]
+    rows = [r for r in rows if r["name"] not in live] + [
+        {"name": k, "labels": "{}", "value": v} for k, v in live.items()
+    ]
     values = {r["name"]: r["value"] for r in rows if r["labels"] == "{}"}
-    return prometheus_text(crawl.cfg.crawl.id, rows, evaluate(load_rules(), values, crawl.cfg.alerts), round_id)
+    return prometheus_text(
+        crawl.cfg.crawl.id, rows, evaluate(load_rules(), values, crawl.cfg.alerts), round_id
+    )
 
 
-def prometheus_text(crawl_id: str, rows: Iterable[Mapping[str, Any]], alerts: Iterable[Alert], round_id: str | None) -> str:
-    """Rows (name, labels as JSON, value) and alerts in the text exposition format 0.0.4, all of them gauges."""
+def prometheus_text(
+    crawl_id: str, rows: Iterable[Mapping[str, Any]], alerts: Iterable[Alert], round_id: str | None
+) -> str:
+    """Rows (name, labels as JSON, value) and alerts in the text exposition format 0.0.4, all of
+    them gauges.
+    """
     series: dict[str, dict[str, float]] = {}
 
     def add(name: str, labels: Mapping[str, Any], value: float) -> None:
-        text = ",".join(f'{_name(k)}="{_escaped(str(v))}"' for k, v in {"crawl": crawl_id, **labels}.items())
+        text = ",".join(
+            f'{_name(k)}="{_escaped(str(v))}"' for k, v in {"crawl": crawl_id, **labels}.items()
+        )
         series.setdefault(PREFIX + _name(name), {})[f"{{{text}}}"] = value
 
     for row in rows:
@@ -67,7 +91,10 @@ def prometheus_text(crawl_id: str, rows: Iterable[Mapping[str, Any]], alerts: It
         add("round_info", {"round": round_id}, 1.0)
     out = []
     for name, values in sorted(series.items()):
-        out += [f"# TYPE {name} gauge", *(f"{name}{labels} {value!r}" for labels, value in sorted(values.items()))]
+        out += [
+            f"# TYPE {name} gauge",
+            *(f"{name}{labels} {value!r}" for labels, value in sorted(values.items())),
+        ]
     return "\n".join([*out, ""])
 
 

@@ -10,7 +10,10 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Life cycle of a URL in `crawldb` (REQUIREMENTS B1). `leased` is derived: queued in a claimed bucket's fetchlist."""
+    """Life cycle of a URL in `crawldb` (REQUIREMENTS B1).
+
+    `leased` is derived: queued in a claimed bucket's fetchlist.
+    """
 
     QUEUED = "queued"
     ROBOTS_SKIPPED = "robots_skipped"
@@ -27,7 +30,9 @@ class Outcome(StrEnum):
     FETCHED = "fetched"  # 2xx stored
     NOT_MODIFIED = "not_modified"  # 304
     REDIRECTED = "redirected"  # 3xx with a usable Location
-    HTTP_ERROR = "http_error"  # 4xx, 5xx, or a 3xx that leads nowhere; reason http_4xx, http_5xx, http_3xx
+    HTTP_ERROR = (  # 4xx, 5xx, or a 3xx that leads nowhere; reason http_4xx, http_5xx, http_3xx
+        "http_error"
+    )
     FAILED = "failed"  # no complete answer; reason says why
     ROBOTS_DENIED = "robots_denied"  # a rule of robots.txt forbids it
     REFUSED = "refused"  # our own guard or filter forbids it; never sent, or cut before the body
@@ -62,7 +67,9 @@ class Reason(StrEnum):
     ROBOTS_RULE = "robots_rule"
     ROBOTS_UNREACHABLE = "robots_unreachable"
     ROBOTS_429 = "robots_429"
-    ROBOTS_FOREIGN_HOST = "robots_foreign_host"  # a robots redirect to a host this slot does not own
+    ROBOTS_FOREIGN_HOST = (  # a robots redirect to a host this slot does not own
+        "robots_foreign_host"
+    )
     # the guard (adapters/guard.py)
     ADDRESS_FORBIDDEN = "address_forbidden"
     PORT_FORBIDDEN = "port_forbidden"
@@ -117,7 +124,10 @@ class Reason(StrEnum):
 
 
 class Refused(ValueError):
-    """A value refused by a rule. `reason` is from the closed list; the message says what and why."""
+    """A value refused by a rule.
+
+    `reason` is from the closed list; the message says what and why.
+    """
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else str(reason))

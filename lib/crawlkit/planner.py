@@ -1,4 +1,6 @@
-"""`crawlkit plan`: the planner's profiles and inputs on the command line, and a rate measured on this machine."""
+"""`crawlkit plan`: the planner's profiles and inputs on the command line, and a rate measured on
+this machine.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,37 @@ def plan_command(profile: str, assignments: list[str], measure: bool) -> dict[st
         raise ConfigError(f"--profile {profile!r:.40}: expected one of {', '.join(PROFILES)}")
     given = dict(a.partition("=")[::2] for a in assignments)
     if measure:
-        given["cpu_ms_per_page"] = str(measured_cpu_ms(int(float(given.get("page_bytes", PROFILES[profile].workload.page_bytes)))))
+        given["cpu_ms_per_page"] = str(
+            measured_cpu_ms(
+                int(float(given.get("page_bytes", PROFILES[profile].workload.page_bytes)))
+            )
+        )
     try:
         workload = with_inputs(PROFILES[profile].workload, given)
         outputs = plan(workload)
     except PlanError as e:
         raise ConfigError(f"plan: {e}") from None
     changed = {n: v for n, v in vars(workload).items() if n in given}
-    return {"profile": profile, "title": PROFILES[profile].title, "inputs": changed, "outputs": outputs, "source": [] if given else differences(PROFILES[profile]), "changes": list(PROFILES[profile].changes)}
+    return {
+        "profile": profile,
+        "title": PROFILES[profile].title,
+        "inputs": changed,
+        "outputs": outputs,
+        "source": [] if given else differences(PROFILES[profile]),
+        "changes": list(PROFILES[profile].changes),
+    }
 
 
 def plan_text(p: dict[str, Any]) -> str:
     width = max(map(len, p["outputs"]))
-    lines = [f"{p['profile']}: {p['title']}" + (f" with {', '.join(f'{k} = {v:g}' for k, v in p['inputs'].items())}" if p["inputs"] else "")]
+    lines = [
+        f"{p['profile']}: {p['title']}"
+        + (
+            f" with {', '.join(f'{k} = {v:g}' for k, v in p['inputs'].items())}"
+            if p["inputs"]
+            else ""
+        )
+    ]
     lines += [f"  {name:<{width}}  {readable(value)}" for name, value in p["outputs"].items()]
     if p["source"]:
         lines.append("beside the source:")
@@ -41,9 +61,18 @@ def plan_text(p: dict[str, Any]) -> str:
 
 
 def _beside(row: dict[str, Any], width: int) -> str:
-    verdict = "SLIP OF THE SOURCE" if row["slip"] else "within 5%" if row["within"] else f"{row['off']:+.0%}"
+    verdict = (
+        "SLIP OF THE SOURCE"
+        if row["slip"]
+        else "within 5%"
+        if row["within"]
+        else f"{row['off']:+.0%}"
+    )
     note = f": {row['note']}" if row["note"] else ""
-    return f"  {row['output']:<{width}}  {readable(row['computed']):>9}  source {readable(row['source']):>9}  {verdict}{note}"
+    return (
+        f"  {row['output']:<{width}}  {readable(row['computed']):>9}  source"
+        f" {readable(row['source']):>9}  {verdict}{note}"
+    )
 
 
 def readable(value: float) -> str:
@@ -54,15 +83,31 @@ def readable(value: float) -> str:
 
 
 def measured_cpu_ms(page_bytes: int, seconds: float = 2.0) -> float:
-    """CPU ms of one core to store and to parse a made-up page of this size here; fetching and the rounds' own work come on top."""
+    """CPU ms of one core to store and to parse a made-up page of this size here; fetching and the
+    rounds' own work come on top.
+    """
     from crawlkit.adapters.warc import WarcWriter
     from crawlkit.records import Answer
     from crawlkit.rules.page import parse_page
 
-    para = "<p>The harbour master keeps the tide tables of the year and <a href='/page-{0}'>page {0}</a> names every mooring between the quays.</p>"
-    body = ("<html><head><title>Tides</title></head><body>" + "".join(para.format(n) for n in range(max(page_bytes // len(para), 1))) + "</body></html>").encode()[: max(page_bytes, 1000)]
+    para = (
+        "<p>The harbour master keeps the tide tables of the year and <a href='/page-{0}'>page"
+        " {0}</a> names every mooring between the quays.</p>"
+    )
+    body = (
+        "<html><head><title>Tides</title></head><body>"
+        + "".join(para.format(n) for n in range(max(page_bytes // len(para), 1)))
+        + "</body></html>"
+    ).encode()[: max(page_bytes, 1000)]
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body)
-    answer = Answer("http://site.example/", status=200, http_version="1.1", headers=[("Content-Type", "text/html")], header_bytes=head, body=body)
+    answer = Answer(
+        "http://site.example/",
+        status=200,
+        http_version="1.1",
+        headers=[("Content-Type", "text/html")],
+        header_bytes=head,
+        body=body,
+    )
     n, begin = 0, time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         writer = WarcWriter(Path(folder), ("plan", "r", 0, 1), {}, roll_bytes=1 << 30, roll_s=1e9)

@@ -1,4 +1,6 @@
-"""The report's plots: matplotlib figures as inline SVG text, labels escaped by matplotlib, no scripts."""
+"""The report's plots: matplotlib figures as inline SVG text, labels escaped by matplotlib, no
+scripts.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,50 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend must be chosen first)
 
 INK, GRID, COLORS = "#1d2b36", "#dde5ea", ("#2b7a9b", "#d1495b", "#edae49", "#66a182")
-plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "crawlkit", "font.family": "sans-serif", "font.size": 10, "axes.edgecolor": GRID, "axes.labelcolor": INK, "text.color": INK,
-                     "xtick.color": INK, "ytick.color": INK, "axes.grid": True, "axes.axisbelow": True, "grid.color": GRID, "axes.spines.top": False, "axes.spines.right": False})
+plt.rcParams.update(
+    {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "crawlkit",
+        "font.family": "sans-serif",
+        "font.size": 10,
+        "axes.edgecolor": GRID,
+        "axes.labelcolor": INK,
+        "text.color": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": GRID,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+)
 MAX_LABEL = 36
 
 
 def css() -> str:
     """Style of the report page: one column on a phone, two on a desk."""
-    return ("body{margin:0;font:15px/1.45 system-ui,sans-serif;color:#1d2b36;background:#f4f7f9}header{background:#1d2b36;color:#fff;padding:1.2rem 1.5rem}header h1{margin:0;font-size:1.4rem}header p{margin:.3rem 0 0}"
-            "main{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem;padding:1rem;max-width:1300px;margin:auto}section{background:#fff;border:1px solid #dde5ea;border-radius:8px;padding:1rem;min-width:0}"
-            "h2{font-size:1.05rem;margin:0 0 .6rem}.tiles{grid-column:1/-1;display:grid;grid-template-columns:repeat(auto-fit,minmax(120px,1fr));gap:.6rem}.tiles b{display:block;font-size:1.5rem}.tiles span{color:#5b6b76}"
-            "svg{width:100%;max-width:520px;height:auto}.scroll{overflow-x:auto}.wide{grid-column:1/-1}table{border-collapse:collapse;width:100%}td,th{text-align:right;padding:.2rem .5rem;border-bottom:1px solid #dde5ea;white-space:nowrap}td:first-child,th:first-child,.text{text-align:left}"
-            "details{margin-top:.5rem;color:#5b6b76}pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px}.none{color:#5b6b76}")
+    return (
+        "body{margin:0;font:15px/1.45"
+        " system-ui,sans-serif;color:#1d2b36;background:#f4f7f9}header{background:#1d2b36;"
+        "color:#fff;padding:1.2rem"
+        " 1.5rem}header h1{margin:0;font-size:1.4rem}header p{margin:.3rem 0 0}"
+        "main{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr)"
+        ");gap:1rem;padding:1rem;max-width:1300px;margin:auto}section{background:#fff;"
+        "border:1px"
+        " solid #dde5ea;border-radius:8px;padding:1rem;min-width:0}"
+        "h2{font-size:1.05rem;margin:0 0"
+        " .6rem}.tiles{grid-column:1/-1;display:grid;"
+        "grid-template-columns:repeat(auto-fit,minmax(120px,1fr));gap:.6rem}.tiles"
+        " b{display:block;font-size:1.5rem}.tiles span{color:#5b6b76}"
+        "svg{width:100%;max-width:520px;height:auto}.scroll{overflow-x:auto}"
+        ".wide{grid-column:1/-1}table{border-collapse:collapse;width:100%}"
+        "td,th{text-align:right;padding:.2rem"
+        " .5rem;border-bottom:1px solid"
+        " #dde5ea;white-space:nowrap}td:first-child,th:first-child,.text{text-align:left}"
+        "details{margin-top:.5rem;color:#5b6b76}pre{white-space:pre-wrap;"
+        "overflow-wrap:anywhere;font-size:12px}.none{color:#5b6b76}"
+    )
 
 
 def _label(value: Any) -> str:
@@ -36,7 +70,12 @@ def _svg(fig: Any) -> str:
     fig.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     plt.close(fig)
     text = out.getvalue()
-    return re.sub(r'(<svg[^>]*?) height="[^"]*"| width="[0-9.]+pt"', r"\1", text[text.index("<svg"):], count=2)
+    return re.sub(
+        r'(<svg[^>]*?) height="[^"]*"| width="[0-9.]+pt"',
+        r"\1",
+        text[text.index("<svg") :],
+        count=2,
+    )
 
 
 def bars(rows: list[dict[str, Any]], title: str) -> str:
@@ -75,8 +114,16 @@ def lines(rows: list[dict[str, Any]], title: str) -> str:
     """One line: x in Unix s, shown as seconds since the first."""
     start = min(r["x"] for r in rows)
     fig, ax = plt.subplots(figsize=(4.6, 2.8))
-    ax.plot([r["x"] - start for r in rows], [r["value"] for r in rows], color=COLORS[0], marker="o" if len(rows) < 40 else None, markersize=3)
-    ax.fill_between([r["x"] - start for r in rows], [r["value"] for r in rows], color=COLORS[0], alpha=0.15)
+    ax.plot(
+        [r["x"] - start for r in rows],
+        [r["value"] for r in rows],
+        color=COLORS[0],
+        marker="o" if len(rows) < 40 else None,
+        markersize=3,
+    )
+    ax.fill_between(
+        [r["x"] - start for r in rows], [r["value"] for r in rows], color=COLORS[0], alpha=0.15
+    )
     ax.set_xlabel("s since the round's first request")
     ax.set_ylim(bottom=0)
     ax.set_xlim(0, max(10, *(r["x"] - start for r in rows)))

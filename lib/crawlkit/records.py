@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 class FetchItem:
     """One row of the fetch list as a slot sees it: one planned request.
 
-    kind: page, robots, sitemap, feed, render or probe. There is one `robots` row for each origin of the
-    slot, ranked first; it carries the stored copy of robots.txt (if any) and the host's state.
+    kind: page, robots, sitemap, feed, render or probe. There is one `robots` row for each origin of
+    the slot, ranked first; it carries the stored copy of robots.txt (if any) and the host's state.
     """
 
     round_id: str
@@ -72,7 +72,9 @@ class Answer:
     status: int | None = None
     reason_phrase: str = ""
     http_version: str = ""
-    headers: list[tuple[str, str]] = field(default_factory=list)  # Latin-1 text, in order, names as received
+    headers: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # Latin-1 text, in order, names as received
     header_bytes: bytes = b""
     request_bytes: bytes = b""
     body: bytes = b""
@@ -102,7 +104,9 @@ class Answer:
 
 @dataclass(slots=True)
 class Capture:
-    """One outcome or one stored record: a row of `captures` (see tables.py for the column comments)."""
+    """One outcome or one stored record: a row of `captures` (see tables.py for the column
+    comments).
+    """
 
     capture_id: str  # deterministic: "{round_id}-{slot}-{attempt}-{n}"
     round_id: str

@@ -3,9 +3,10 @@
     with serve("data/samples/site") as site:
         crawl(site.seeds, site.config())
 
-The folder holds one folder per host name with its files, and `_meta.json` in it where something is not a file:
-`redirects` {path: [status, target]}, `statuses` {path: status}, `last_modified` {path: HTTP date}. `index.html` is
-also the folder's own path. `site.json` beside the hosts lists the seeds.
+The folder holds one folder per host name with its files, and `_meta.json` in it where something is
+not a file: `redirects` {path: [status, target]}, `statuses` {path: status}, `last_modified` {path:
+HTTP date}. `index.html` is also the folder's own path. `site.json` beside the hosts lists the
+seeds.
 """
 
 from __future__ import annotations
@@ -16,19 +17,30 @@ from pathlib import Path
 
 from crawlkit.loopback import Reply, Request, WebServer
 
-TYPES = {".html": "text/html; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".xml": "application/xml", ".css": "text/css"}
-NOT_FOUND = b"<!doctype html><title>Not found</title><h1>Not found</h1><p>There is no page at this address."
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+    ".xml": "application/xml",
+    ".css": "text/css",
+}
+NOT_FOUND = (
+    b"<!doctype html><title>Not found</title><h1>Not found</h1><p>There is no page at this address."
+)
 
 
 class SampleSite:
-    """The hosts of a folder behind one server on loopback; a context manager. OSError if the folder cannot be read.
+    """The hosts of a folder behind one server on loopback; a context manager.
+
+    OSError if the folder cannot be read.
 
     Attributes: hosts (name -> address), seeds (URLs), port.
     """
 
     def __init__(self, folder: str | Path, port: int = 0) -> None:
         root = Path(folder)
-        self.seeds: list[str] = json.loads((root / "site.json").read_text(encoding="utf-8"))["seeds"]
+        self.seeds: list[str] = json.loads((root / "site.json").read_text(encoding="utf-8"))[
+            "seeds"
+        ]
         names = sorted(p.name for p in root.iterdir() if p.is_dir())
         self.hosts = {name: f"127.77.{i // 250}.{i % 250 + 1}" for i, name in enumerate(names)}
         self._by_address = {address: name for name, address in self.hosts.items()}
@@ -41,17 +53,36 @@ class SampleSite:
         return {name: f"{address}:{self.port}" for name, address in self.hosts.items()}
 
     def config(self) -> dict[str, dict]:
-        """The settings that a crawl of the site needs beside its own, as a tree: section -> key -> value."""
-        own = {"delay_s": 0.1, "domain_delay_s": 0.05, "ip_delay_s": 0.05}  # the site is ours: no need to wait a second
-        return {"fetch": {"connect_to": self.connect_to(), "allow_private": ["127.0.0.0/8"], "ports": [80, 443, self.port]}, "politeness": own}
+        """The settings that a crawl of the site needs beside its own, as a tree: section -> key ->
+        value.
+        """
+        own = {
+            "delay_s": 0.1,
+            "domain_delay_s": 0.05,
+            "ip_delay_s": 0.05,
+        }  # the site is ours: no need to wait a second
+        return {
+            "fetch": {
+                "connect_to": self.connect_to(),
+                "allow_private": ["127.0.0.0/8"],
+                "ports": [80, 443, self.port],
+            },
+            "politeness": own,
+        }
 
     def config_sets(self) -> list[str]:
         """The same as `--set` values, `section.key=value`."""
-        return [f"{section}.{key}={json.dumps(value)}" for section, keys in self.config().items() for key, value in keys.items()]
+        return [
+            f"{section}.{key}={json.dumps(value)}"
+            for section, keys in self.config().items()
+            for key, value in keys.items()
+        ]
 
     def _answer(self, request: Request) -> Reply:
         path = request.target.partition("?")[0]
-        name = self._by_address[request.address] if request.host == request.address else request.host  # a browser without the names
+        name = (
+            self._by_address[request.address] if request.host == request.address else request.host
+        )  # a browser without the names
         found = self._replies.get(name, {}).get(path)
         if found is None:
             return Reply(404, [("Content-Type", "text/html; charset=utf-8")], NOT_FOUND)
@@ -74,7 +105,9 @@ def serve(folder: str | Path, port: int = 0) -> SampleSite:
 
 
 def _replies(folder: Path) -> dict[str, Reply]:
-    """Path -> answer for every file of a host; read once, so that no request path ever meets the file system."""
+    """Path -> answer for every file of a host; read once, so that no request path ever meets the
+    file system.
+    """
     out: dict[str, Reply] = {}
     meta_file = folder / "_meta.json"
     meta = json.loads(meta_file.read_text(encoding="utf-8")) if meta_file.exists() else {}
@@ -82,7 +115,10 @@ def _replies(folder: Path) -> dict[str, Reply]:
     for file in sorted(p for p in folder.rglob("*") if p.is_file() and p != meta_file):
         path = "/" + file.relative_to(folder).as_posix()
         body = file.read_bytes()
-        headers = [("Content-Type", TYPES.get(file.suffix, "application/octet-stream")), ("ETag", f'"{hashlib.sha256(body).hexdigest()[:16]}"')]
+        headers = [
+            ("Content-Type", TYPES.get(file.suffix, "application/octet-stream")),
+            ("ETag", f'"{hashlib.sha256(body).hexdigest()[:16]}"'),
+        ]
         if path in modified:
             headers.append(("Last-Modified", modified[path]))
         out[path] = Reply(200, headers, body)

@@ -1,8 +1,8 @@
 """Every table: its columns with types and meaning, key, partition, writer and readers.
 
-The one place where schemas stand. `docs/tables.md` is generated from it (`python -m crawlkit.tables`);
-a column's comment is stored in the Delta table too. `url_key` is the first 16 bytes of SHA-256 of the
-canonical URL; times are UTC.
+The one place where schemas stand. `docs/tables.md` is generated from it (`python -m
+crawlkit.tables`); a column's comment is stored in the Delta table too. `url_key` is the first 16
+bytes of SHA-256 of the canonical URL; times are UTC.
 """
 
 from __future__ import annotations
@@ -11,9 +11,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-
-ARROW = {"string": pa.string(), "binary": pa.binary(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "array<string>": pa.list_(pa.string()),
-         "timestamp": pa.timestamp("us", "UTC")}
+ARROW = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "array<string>": pa.list_(pa.string()),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
 
 
 class Column(NamedTuple):
@@ -22,7 +29,9 @@ class Column(NamedTuple):
     comment: str
 
 
-FILES_DDL = "path string, bytes bigint, modified_ms bigint, partition string, stats string"  # what a task tells of each data file that it wrote
+FILES_DDL = (  # what a task tells of each data file that it wrote
+    "path string, bytes bigint, modified_ms bigint, partition string, stats string"
+)
 
 
 class Table(NamedTuple):
@@ -36,10 +45,30 @@ class Table(NamedTuple):
 
     @property
     def stats(self) -> list[str]:
-        """Columns whose least and greatest value each data file keeps; few, since planning over 30 of them costs seconds a write."""
-        first = ("host_bucket", "updated_no", "next_fetch", "round_no", "capture_id", "text_sha256", "host", "url")  # by what readers ask for
-        kept = [name for name in first if name in self.column_names and name not in self.partition_by][:4]
-        return kept or [c.name for c in self.columns if c.name not in self.partition_by and c.type not in ("binary", "boolean")][:1]
+        """Columns whose least and greatest value each data file keeps; few, since planning over 30
+        of them costs seconds a write.
+        """
+        first = (
+            "host_bucket",
+            "updated_no",
+            "next_fetch",
+            "round_no",
+            "capture_id",
+            "text_sha256",
+            "host",
+            "url",
+        )  # by what readers ask for
+        kept = [
+            name for name in first if name in self.column_names and name not in self.partition_by
+        ][:4]
+        return (
+            kept
+            or [
+                c.name
+                for c in self.columns
+                if c.name not in self.partition_by and c.type not in ("binary", "boolean")
+            ][:1]
+        )
 
     @property
     def column_names(self) -> list[str]:
@@ -99,15 +128,36 @@ flags array<string> | duplicate_of, redirect_too_long, noindex, soft404 ...
 TABLES: dict[str, Table] = {}
 
 
-def _table(name: str, role: str, key: str, partition_by: str, written_by: str, read_by: str, text: str) -> None:
-    TABLES[name] = Table(name, role, tuple(key.split()), tuple(partition_by.split()), written_by, read_by, _cols(text))
+def _table(
+    name: str, role: str, key: str, partition_by: str, written_by: str, read_by: str, text: str
+) -> None:
+    TABLES[name] = Table(
+        name,
+        role,
+        tuple(key.split()),
+        tuple(partition_by.split()),
+        written_by,
+        read_by,
+        _cols(text),
+    )
 
 
-_table("crawldb", "The CrawlDb: one row for each known URL, as of the last fold.", "url_key", "host_bucket", "update (fold)", "generate, SQL", _ROW + """
+_table(
+    "crawldb",
+    "The CrawlDb: one row for each known URL, as of the last fold.",
+    "url_key",
+    "host_bucket",
+    "update (fold)",
+    "generate, SQL",
+    _ROW
+    + """
 updated_no int | number of the round that wrote the state
-""")
+""",
+)
 
-_FOUND = _ROW + """
+_FOUND = (
+    _ROW
+    + """
 updated_no int | number of the round that wrote the row
 round_id string | round that wrote the row
 writer string | stage that wrote the row
@@ -117,12 +167,37 @@ due_at timestamp | found rows: makes the URL due at this time if that is after i
 force boolean | found rows: due even if dead or refused (operator)
 mode string | found rows: keep, update or overwrite what is known (re-injection)
 """
+)
 
-_table("crawldb_log", "What happened to URLs since they were folded: appended found rows and state rows.", "round_id writer url_key kind seq", "round_id writer", "inject, parse, update", "generate, update (fold)", _FOUND)
+_table(
+    "crawldb_log",
+    "What happened to URLs since they were folded: appended found rows and state rows.",
+    "round_id writer url_key kind seq",
+    "round_id writer",
+    "inject, parse, update",
+    "generate, update (fold)",
+    _FOUND,
+)
 
-_table("injected", "Found rows of seeds and commands that were folded and left the log: what no capture and no link tells.", "round_id writer url_key seq", "round_id writer", "maintain, rebuild", "rebuild", _FOUND)
+_table(
+    "injected",
+    "Found rows of seeds and commands that were folded and left the log: what no capture and no"
+    " link tells.",
+    "round_id writer url_key seq",
+    "round_id writer",
+    "maintain, rebuild",
+    "rebuild",
+    _FOUND,
+)
 
-_table("hostdb", "The HostDb: one row for each host.", "host", "host_bucket", "update", "generate, SQL", """
+_table(
+    "hostdb",
+    "The HostDb: one row for each host.",
+    "host",
+    "host_bucket",
+    "update",
+    "generate, SQL",
+    """
 host string | host name
 domain string | registered domain
 host_bucket int | bucket of the domain
@@ -152,9 +227,17 @@ first_seen timestamp | first round that planned it
 flags array<string> | blocked ...
 state_json string | the whole politeness state, handed to the next slot
 updated_no int | round that wrote the row
-""")
+""",
+)
 
-_table("robots", "Every version of every robots.txt that was fetched.", "origin fetched_at", "round_id", "commit", "generate, SQL", """
+_table(
+    "robots",
+    "Every version of every robots.txt that was fetched.",
+    "origin fetched_at",
+    "round_id",
+    "commit",
+    "generate, SQL",
+    """
 origin string | scheme://host[:port]
 host string | host name
 fetched_at timestamp | start of the first request
@@ -166,9 +249,17 @@ expires timestamp | used until this
 capture_id string | capture of the answer
 sitemaps array<string> | canonical URLs of its Sitemap lines
 round_id string | round
-""")
+""",
+)
 
-_table("buckets", "What is due in each host bucket.", "host_bucket", "", "update", "generate", """
+_table(
+    "buckets",
+    "What is due in each host bucket.",
+    "host_bucket",
+    "",
+    "update",
+    "generate",
+    """
 host_bucket int | bucket
 rows bigint | known URLs
 next_due_0 timestamp | earliest due time in priority class 0
@@ -177,9 +268,18 @@ next_due_2 timestamp | earliest due time in class 2
 next_due_3 timestamp | earliest due time in class 3
 log_rows bigint | rows of the log not folded yet
 folded_through int | log rows of rounds up to this number are in crawldb
-""")
+""",
+)
 
-_table("fetchlist", "crawl_generate: what a round plans to fetch; each row carries its crawldb row whole.", "round_id kind url_key", "round_id", "generate", "fetch, commit, update", _ROW + """
+_table(
+    "fetchlist",
+    "crawl_generate: what a round plans to fetch; each row carries its crawldb row whole.",
+    "round_id kind url_key",
+    "round_id",
+    "generate",
+    "fetch, commit, update",
+    _ROW
+    + """
 updated_no int | number of the round that wrote the state
 round_id string | round
 slot int | fetch task
@@ -195,9 +295,17 @@ robots_body binary | robots rows: the stored copy
 robots_fetched_at timestamp | robots rows: its time
 robots_expires timestamp | robots rows: used until this
 host_state string | robots rows: politeness state of the host (JSON)
-""")
+""",
+)
 
-_table("captures", "crawl_fetch: one row for each outcome and for each stored response or revisit record.", "capture_id", "round_id", "commit", "parse, update, audit, SQL", """
+_table(
+    "captures",
+    "crawl_fetch: one row for each outcome and for each stored response or revisit record.",
+    "capture_id",
+    "round_id",
+    "commit",
+    "parse, update, audit, SQL",
+    """
 capture_id string | round-slot-attempt-number
 round_id string | round
 url_key binary | key of the requested URL
@@ -234,9 +342,17 @@ is_outcome boolean | false: a stored record beside the outcome (robots hop, seco
 planned_depth int | links from a seed, when it was planned
 planned_redirects int | hops of the redirect chain, when it was planned
 planned_class int | priority class, when it was planned
-""")
+""",
+)
 
-_table("pages", "What was read from a stored page.", "capture_id", "round_id", "parse", "dedup, update, rank, SQL", """
+_table(
+    "pages",
+    "What was read from a stored page.",
+    "capture_id",
+    "round_id",
+    "parse",
+    "dedup, update, rank, SQL",
+    """
 capture_id string | capture of the page
 round_id string | round
 url_key binary | key of the URL
@@ -270,9 +386,17 @@ simhash bigint | 64-bit SimHash; null without text
 minhash binary | 128 MinHash values, 32-bit little-endian; null without text
 links int | links found
 flags array<string> | truncated, cross_site_canonical, many_same_shape ...
-""")
+""",
+)
 
-_table("links", "The LinkDb: one row for each link of a stored page.", "capture_id n", "round_id", "parse", "rank, SQL", """
+_table(
+    "links",
+    "The LinkDb: one row for each link of a stored page.",
+    "capture_id n",
+    "round_id",
+    "parse",
+    "rank, SQL",
+    """
 capture_id string | capture of the page
 round_id string | round
 n int | order on the page
@@ -285,18 +409,34 @@ anchor string | anchor text
 rel string | rel
 kind string | a, area, canonical, redirect, image ...
 refused string | reason why it does not enter the frontier
-""")
+""",
+)
 
-_table("contents", "The text of each URL, by round; the newest row of a URL counts.", "round_id url_key", "round_id", "dedup", "dedup", """
+_table(
+    "contents",
+    "The text of each URL, by round; the newest row of a URL counts.",
+    "round_id url_key",
+    "round_id",
+    "dedup",
+    "dedup",
+    """
 round_id string | round
 round_no int | its number
 url_key binary | URL
 url string | URL
 capture_id string | capture
 text_sha256 string | SHA-256 of the normalised text; null without text
-""")
+""",
+)
 
-_table("sim_bands", "Keys under which nearly equal texts meet: one set for each distinct text.", "text_sha256 scheme band", "round_id", "dedup", "dedup", """
+_table(
+    "sim_bands",
+    "Keys under which nearly equal texts meet: one set for each distinct text.",
+    "text_sha256 scheme band",
+    "round_id",
+    "dedup",
+    "dedup",
+    """
 round_id string | round that brought the text
 scheme string | simhash (four 16-bit blocks) or minhash (LSH bands)
 band int | block or band
@@ -304,9 +444,17 @@ hash bigint | its value
 text_sha256 string | the text
 capture_id string | a capture that has it
 simhash bigint | 64-bit SimHash of the text
-""")
+""",
+)
 
-_table("similar", "Pairs of distinct texts that were compared and found alike.", "a_text b_text", "round_id", "dedup", "dedup, SQL", """
+_table(
+    "similar",
+    "Pairs of distinct texts that were compared and found alike.",
+    "a_text b_text",
+    "round_id",
+    "dedup",
+    "dedup, SQL",
+    """
 round_id string | round
 a_text string | text_sha256 of the text that was known first (of one round: the smaller)
 b_text string | text_sha256 of the other
@@ -316,9 +464,17 @@ method string | minhash or simhash: what merges them; similar: kept as evidence 
 distance int | SimHash distance
 jaccard double | verified Jaccard of 3-word shingles
 merged boolean | near-duplicates (true) or only similar
-""")
+""",
+)
 
-_table("duplicates", "Clusters of pages with equal or nearly equal text: one row for each member.", "url_key", "", "dedup", "update, SQL", """
+_table(
+    "duplicates",
+    "Clusters of pages with equal or nearly equal text: one row for each member.",
+    "url_key",
+    "",
+    "dedup",
+    "update, SQL",
+    """
 url_key binary | member
 url string | member
 capture_id string | its capture
@@ -329,16 +485,32 @@ evidence_url string | the page it was compared with, if there is one with the te
 distance int | SimHash distance to it
 jaccard double | Jaccard with it
 size int | members of the cluster
-""")
+""",
+)
 
-_table("ranks", "In-links of each page.", "url_key", "", "rank", "generate, dedup", """
+_table(
+    "ranks",
+    "In-links of each page.",
+    "url_key",
+    "",
+    "rank",
+    "generate, dedup",
+    """
 url_key binary | page
 inlinks bigint | pages that link to it
 inlink_hosts bigint | hosts that link to it
 round_no int | computed after this round
-""")
+""",
+)
 
-_table("host_ranks", "Quality of each host, from counts.", "host", "", "rank", "generate", """
+_table(
+    "host_ranks",
+    "Quality of each host, from counts.",
+    "host",
+    "",
+    "rank",
+    "generate",
+    """
 host string | host
 inlink_hosts bigint | other hosts that link to it
 pages bigint | stored pages
@@ -346,16 +518,33 @@ error_share double | failed share of its fetches
 duplicate_share double | share of its pages that are aliases of others
 quality double | 0 to 1
 round_no int | computed after this round
-""")
+""",
+)
 
-_table("domain_authority", "Ranked lists of domains, as imported (`crawlkit import ranks`).", "list domain", "list", "import", "rank, SQL", """
+_table(
+    "domain_authority",
+    "Ranked lists of domains, as imported (`crawlkit import ranks`).",
+    "list domain",
+    "list",
+    "import",
+    "rank, SQL",
+    """
 list string | name of the list
 domain string | registered domain
 rank bigint | its place in the list, from 1
 authority double | 1 for the first, falling by the logarithm of the rank to 0 for the ten-millionth
-""")
+""",
+)
 
-_table("param_rules", "Query parameters that a host's pages say do not matter: proposals to be looked at; a rule is in force once it stands in urls.host_params.", "host name", "", "rank", "`crawlkit params`, SQL", """
+_table(
+    "param_rules",
+    "Query parameters that a host's pages say do not matter: proposals to be looked at; a rule is"
+    " in force once it stands in urls.host_params.",
+    "host name",
+    "",
+    "rank",
+    "`crawlkit params`, SQL",
+    """
 host string | host
 name string | parameter, lower case
 canonical_for bigint | addresses whose canonical link is without it
@@ -365,9 +554,17 @@ text_against bigint | addresses whose text changes with it
 examples array<string> | URLs that carry it
 pages bigint | pages of the host that were looked at
 round_no int | computed after this round
-""")
+""",
+)
 
-_table("rejects", "What was refused on the way in, and why.", "round_id stage n", "round_id stage", "inject, parse", "SQL", """
+_table(
+    "rejects",
+    "What was refused on the way in, and why.",
+    "round_id stage n",
+    "round_id stage",
+    "inject, parse",
+    "SQL",
+    """
 round_id string | round
 stage string | stage
 n bigint | order
@@ -375,9 +572,17 @@ item string | URL or line as given
 reason string | reason from the closed list
 detail string | detail
 capture_id string | page on which it was found
-""")
+""",
+)
 
-_table("rounds", "One row for each closed round.", "round_id", "round_id", "report", "SQL", """
+_table(
+    "rounds",
+    "One row for each closed round.",
+    "round_id",
+    "round_id",
+    "report",
+    "SQL",
+    """
 round_id string | round
 round_no int | number
 state string | closed or abandoned
@@ -388,9 +593,17 @@ config_digest string | SHA-256 of the configuration, 16 hex digits
 seed bigint | seed of what is random
 buckets int | host buckets claimed
 planned bigint | rows of the fetch list
-""")
+""",
+)
 
-_table("stages", "One row for each stage of a round.", "round_id stage", "round_id", "report", "SQL", """
+_table(
+    "stages",
+    "One row for each stage of a round.",
+    "round_id stage",
+    "round_id",
+    "report",
+    "SQL",
+    """
 round_id string | round
 stage string | stage
 started timestamp | real time
@@ -401,31 +614,69 @@ rows_in bigint | rows read
 rows_out bigint | rows written
 rejected bigint | rows refused, by reasons in counts
 counts string | all counts (JSON)
-""")
+""",
+)
 
-_table("metrics", "Figures of a round.", "round_id name labels", "round_id", "report", "SQL", """
+_table(
+    "metrics",
+    "Figures of a round.",
+    "round_id name labels",
+    "round_id",
+    "report",
+    "SQL",
+    """
 round_id string | round
 name string | metric
 labels string | labels (JSON)
 value double | value
-""")
+""",
+)
 
-_table("commands", "Operator actions, in the order in which they were given; appended under a lock of their own, so that an operator never waits for a stage.", "command_id", "", "control", "generate (what it brings into the frontier), report, SQL", """
+_table(
+    "commands",
+    "Operator actions, in the order in which they were given; appended under a lock of their own,"
+    " so that an operator never waits for a stage.",
+    "command_id",
+    "",
+    "control",
+    "generate (what it brings into the frontier), report, SQL",
+    """
 command_id string | id; the same id is done once
 at timestamp | time
 verb string | seeds, recrawl, hint, boost, block, unblock, host_set, complain, pause, resume, abandon or purge
 target string | URL, host, domain or round; of several URLs the first
 arguments string | JSON; of a purge also what it removed
 actor string | who
-""")
+""",
+)
 
 
 def to_markdown() -> str:
     """docs/tables.md."""
-    out = ["# Tables", "", "Generated from `lib/crawlkit/tables.py` by `python -m crawlkit.tables`. All are Delta tables below `tables/`.", ""]
+    out = [
+        "# Tables",
+        "",
+        (
+            "Generated from `lib/crawlkit/tables.py` by `python -m crawlkit.tables`. All are Delta"
+            " tables below `tables/`."
+        ),
+        "",
+    ]
     for t in TABLES.values():
-        out += [f"## {t.name}", "", t.role, "", f"Key: `{', '.join(t.key)}`. Partitioned by: {', '.join(t.partition_by) or 'nothing'}. Written by {t.written_by}; read by {t.read_by}.", "",
-                "| column | type | meaning |", "|---|---|---|"]
+        out += [
+            f"## {t.name}",
+            "",
+            t.role,
+            "",
+            (
+                f"Key: `{', '.join(t.key)}`. Partitioned by:"
+                f" {', '.join(t.partition_by) or 'nothing'}. Written by {t.written_by}; read by"
+                f" {t.read_by}."
+            ),
+            "",
+            "| column | type | meaning |",
+            "|---|---|---|",
+        ]
         out += [f"| {c.name} | {c.type} | {c.comment} |" for c in t.columns] + [""]
     return "\n".join(out)
 

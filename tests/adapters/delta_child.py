@@ -1,4 +1,6 @@
-"""A process that writes one generation of a table, and may kill itself on the way; started by test_delta_crash."""
+"""A process that writes one generation of a table, and may kill itself on the way; started by
+test_delta_crash.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ def die() -> None:
 
 
 def rows(generation: int) -> list[dict[str, Any]]:
-    return [{"host": f"h{n}.example", "host_bucket": n % BUCKETS, "updated_no": generation} for n in range(HOSTS)]
+    return [
+        {"host": f"h{n}.example", "host_bucket": n % BUCKETS, "updated_no": generation}
+        for n in range(HOSTS)
+    ]
 
 
 def kill_at(point: str) -> None:

@@ -1,6 +1,8 @@
-"""A web of many hosts with mixed delays, robots, redirects and Retry-After; served by a process of its own, which logs what came.
+"""A web of many hosts with mixed delays, robots, redirects and Retry-After; served by a process of
+its own, which logs what came.
 
-`python -m tests.adapters.politeweb HOSTS PAGES LOG DELAY_S` prints its port. The plan is a function of its sizes alone, so the judge knows it too.
+`python -m tests.adapters.politeweb HOSTS PAGES LOG DELAY_S` prints its port. The plan is a function
+of its sizes alone, so the judge knows it too.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ TOLERANCE_S = 0.001
 
 @dataclass(slots=True)
 class Host:
-    """`pages` planned requests, robots.txt not counted; every seventh page is forbidden, every fifth redirects."""
+    """`pages` planned requests, robots.txt not counted; every seventh page is forbidden, every
+    fifth redirects.
+    """
 
     name: str
     domain: str
@@ -33,7 +37,10 @@ class Host:
     seen: int = 0
 
     def urls(self) -> list[str]:
-        return [f"http://{self.name}{'/private' if n % 7 == 3 else '/hop' if n % 5 == 2 else ''}/{n}" for n in range(self.pages)]
+        return [
+            f"http://{self.name}{'/private' if n % 7 == 3 else '/hop' if n % 5 == 2 else ''}/{n}"
+            for n in range(self.pages)
+        ]
 
 
 def plan_web(hosts: int, pages: int, delay_s: float) -> list[Host]:
@@ -41,11 +48,25 @@ def plan_web(hosts: int, pages: int, delay_s: float) -> list[Host]:
     found: list[Host] = []
     for n in range(hosts):
         domain = f"d{n // 3 if n % 4 else n}.test"  # some domains have several hosts
-        address = found[-1].address if n % 10 == 9 else f"127.{20 + n // 200}.{n // 100 % 2 + 1}.{n % 100 + 2}"  # some addresses too
+        address = (
+            found[-1].address
+            if n % 10 == 9
+            else f"127.{20 + n // 200}.{n // 100 % 2 + 1}.{n % 100 + 2}"
+        )  # some addresses too
         slow = n % 20 == 7
         busy = n % 25 == 11
         share = 0.45 if slow else 0.5 if busy else 1.0
-        found.append(Host(f"h{n}.{domain}", domain, address, int(pages * share), chance.choice([0.0, 0.0, 0.002, 0.01]), 2 * delay_s if slow else None, 2 if busy else 0))
+        found.append(
+            Host(
+                f"h{n}.{domain}",
+                domain,
+                address,
+                int(pages * share),
+                chance.choice([0.0, 0.0, 0.002, 0.01]),
+                2 * delay_s if slow else None,
+                2 if busy else 0,
+            )
+        )
     return found
 
 
@@ -53,18 +74,27 @@ def answer(hosts: dict[str, Host], request: Request) -> Reply:
     host = hosts[request.host]
     if request.target == "/robots.txt":
         delay = f"Crawl-delay: {host.crawl_delay_s}\n" if host.crawl_delay_s else ""
-        return Reply(200, [("Content-Type", "text/plain")], f"User-agent: *\nDisallow: /private\n{delay}".encode())
+        return Reply(
+            200,
+            [("Content-Type", "text/plain")],
+            f"User-agent: *\nDisallow: /private\n{delay}".encode(),
+        )
     host.seen += 1
     if host.refusals and host.seen in (3, 8)[: host.refusals]:
         return Reply(503 if host.seen == 3 else 429, [*HTML, ("Retry-After", "1")], b"not now")
     if request.target.startswith("/hop"):
-        return Reply(302, [("Location", request.target.removeprefix("/hop"))], b"", delay_s=host.answer_s)
+        return Reply(
+            302, [("Location", request.target.removeprefix("/hop"))], b"", delay_s=host.answer_s
+        )
     return Reply(200, HTML, b"<p>" + request.target.encode() * 40, delay_s=host.answer_s)
 
 
 @dataclass
 class Verdict:
-    """What the log shows. `longest_s`: the longest queue, delays in force and answer times summed."""
+    """What the log shows.
+
+    `longest_s`: the longest queue, delays in force and answer times summed.
+    """
 
     requests: int = 0
     violations: list[str] = field(default_factory=list)
@@ -76,8 +106,12 @@ class Verdict:
         return self.longest_s / self.span_s if self.span_s else 1.0
 
 
-def judge(lines: Iterable[dict], hosts: list[Host], delay_s: float, domain_s: float, address_s: float) -> Verdict:
-    """Every gap of hosts, domains and addresses, one request at a time, nothing forbidden, Retry-After waited for."""
+def judge(
+    lines: Iterable[dict], hosts: list[Host], delay_s: float, domain_s: float, address_s: float
+) -> Verdict:
+    """Every gap of hosts, domains and addresses, one request at a time, nothing forbidden,
+    Retry-After waited for.
+    """
     by_name = {h.name: h for h in hosts}
     log = sorted(lines, key=lambda e: e["start"])
     verdict = Verdict(len(log))
@@ -94,11 +128,16 @@ def judge(lines: Iterable[dict], hosts: list[Host], delay_s: float, domain_s: fl
         robots_read, total = False, 0.0
         for before, e in zip(entries, entries[1:]):
             robots_read |= before["target"] == "/robots.txt"
-            least = {"domain": domain_s, "address": address_s}.get(kind) or max(delay_s, (by_name[name].crawl_delay_s or 0.0) if robots_read else 0.0)
+            least = {"domain": domain_s, "address": address_s}.get(kind) or max(
+                delay_s, (by_name[name].crawl_delay_s or 0.0) if robots_read else 0.0
+            )
             if kind == "host" and before["retry_after"]:
                 least = max(least, 1.0)
             if e["start"] - before["end"] < least - TOLERANCE_S:
-                verdict.violations.append(f"{kind} {name}: {e['start'] - before['end']:.4f} s of {least} s before {e['target']}")
+                verdict.violations.append(
+                    f"{kind} {name}: {e['start'] - before['end']:.4f} s of {least} s before"
+                    f" {e['target']}"
+                )
             total += least + e["end"] - e["start"]
         verdict.longest_s = max(verdict.longest_s, total)
     if log:
@@ -115,9 +154,18 @@ if __name__ == "__main__":
     with open(sys.argv[3], "w", buffering=1 << 16, encoding="utf-8") as out:
 
         def log(x: Exchange) -> None:
-            row = {"host": x.request.host, "address": x.request.address, "target": x.request.target, "start": x.start, "end": x.end, "retry_after": x.reply.status in (429, 503)}
+            row = {
+                "host": x.request.host,
+                "address": x.request.address,
+                "target": x.request.target,
+                "start": x.start,
+                "end": x.end,
+                "retry_after": x.reply.status in (429, 503),
+            }
             out.write(json.dumps(row) + "\n")
 
-        with WebServer({h.address for h in planned.values()}, lambda r: answer(planned, r), 0, log) as server:
+        with WebServer(
+            {h.address for h in planned.values()}, lambda r: answer(planned, r), 0, log
+        ) as server:
             print(server.port, flush=True)
             sys.stdin.read()  # until the input is closed

@@ -1,4 +1,6 @@
-"""Real proxies on loopback: HTTP (CONNECT and absolute form) and SOCKS 5, with or without credentials, in threads."""
+"""Real proxies on loopback: HTTP (CONNECT and absolute form) and SOCKS 5, with or without
+credentials, in threads.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,17 @@ from collections.abc import Iterator, Mapping
 
 
 class Proxy:
-    """`names`: host -> (address, port) that this proxy knows. `asked`: (host, port) of each request or tunnel; `heads`: what an HTTP client sent."""
+    """`names`: host -> (address, port) that this proxy knows.
 
-    def __init__(self, kind: str, names: Mapping[str, tuple[str, int]], credentials: tuple[str, str] | None = None) -> None:
+    `asked`: (host, port) of each request or tunnel; `heads`: what an HTTP client sent.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        names: Mapping[str, tuple[str, int]],
+        credentials: tuple[str, str] | None = None,
+    ) -> None:
         self._serve = self._http if kind == "http" else self._socks
         self._names, self._credentials = names, credentials
         self.asked: list[tuple[str, int]] = []
@@ -52,15 +62,23 @@ class Proxy:
                     return
                 head += data
             self.heads.append(head)
-            wanted = base64.b64encode(":".join(self._credentials).encode()) if self._credentials else b""
+            wanted = (
+                base64.b64encode(":".join(self._credentials).encode()) if self._credentials else b""
+            )
             if self._credentials and b"Proxy-Authorization: Basic " + wanted + b"\r\n" not in head:
-                client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+                client.sendall(
+                    b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
+                )
                 continue
             method, target, _ = head.split(b" ", 2)
             if method == b"CONNECT":
                 host, _, port = target.decode().rpartition(":")
                 server = self._dial(host.strip("[]"), int(port))
-                client.sendall(b"HTTP/1.1 200 Connection established\r\nX-Via: test\r\n\r\n" if server else b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+                client.sendall(
+                    b"HTTP/1.1 200 Connection established\r\nX-Via: test\r\n\r\n"
+                    if server
+                    else b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"
+                )
                 if server:
                     return _pump(client, server)
                 continue
@@ -70,8 +88,22 @@ class Proxy:
                 client.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
                 continue
             with server:
-                lines = [line for line in head.split(b"\r\n")[1:-2] if not line.lower().startswith(b"proxy-")]
-                server.sendall(b"\r\n".join([method + b" " + found[3] + b" HTTP/1.1", *lines, b"Connection: close", b"", b""]))
+                lines = [
+                    line
+                    for line in head.split(b"\r\n")[1:-2]
+                    if not line.lower().startswith(b"proxy-")
+                ]
+                server.sendall(
+                    b"\r\n".join(
+                        [
+                            method + b" " + found[3] + b" HTTP/1.1",
+                            *lines,
+                            b"Connection: close",
+                            b"",
+                            b"",
+                        ]
+                    )
+                )
                 while data := server.recv(65536):
                     client.sendall(data)
             return
@@ -129,7 +161,9 @@ def _pump(a: socket.socket, b: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def proxy(kind: str, names: Mapping[str, tuple[str, int]], credentials: tuple[str, str] | None = None) -> Iterator[Proxy]:
+def proxy(
+    kind: str, names: Mapping[str, tuple[str, int]], credentials: tuple[str, str] | None = None
+) -> Iterator[Proxy]:
     running = Proxy(kind, names, credentials)
     try:
         yield running

@@ -1,4 +1,6 @@
-"""Runs one slot as a process of its own, to be killed: `python -m tests.adapters.slot_child < JSON`."""
+"""Runs one slot as a process of its own, to be killed: `python -m tests.adapters.slot_child <
+JSON`.
+"""
 
 from __future__ import annotations
 

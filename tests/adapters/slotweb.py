@@ -1,4 +1,6 @@
-"""A few hosts on loopback, a slot's fetch list for them, and what its parts say: for the tests of the slot."""
+"""A few hosts on loopback, a slot's fetch list for them, and what its parts say: for the tests of
+the slot.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,25 @@ def robots(text: str = "") -> Reply:
 
 
 class SlotWeb:
-    """`sites`: host -> path -> reply. Hosts without robots.txt have none (404). A host's address is its own unless given."""
+    """`sites`: host -> path -> reply. Hosts without robots.txt have none (404).
 
-    def __init__(self, sites: dict[str, dict[str, Page]], addresses: dict[str, str] | None = None) -> None:
+    A host's address is its own unless given.
+    """
+
+    def __init__(
+        self, sites: dict[str, dict[str, Page]], addresses: dict[str, str] | None = None
+    ) -> None:
         self.sites = sites
-        self.address = {h: f"127.0.1.{next(_addresses) % 250 + 2}" for h in sites} | (addresses or {})
+        self.address = {h: f"127.0.1.{next(_addresses) % 250 + 2}" for h in sites} | (
+            addresses or {}
+        )
         self.log: list[Exchange] = []
         self.server = WebServer(self.address.values(), self._answer, 0, self.log.append)
 
     def _answer(self, request: Request) -> Reply:
-        found = self.sites.get(request.host, {}).get(request.target, Reply(404, HTML, b"no such page"))
+        found = self.sites.get(request.host, {}).get(
+            request.target, Reply(404, HTML, b"no such page")
+        )
         return found(request) if callable(found) else found
 
     def __enter__(self) -> SlotWeb:
@@ -52,9 +63,16 @@ class SlotWeb:
         self.server.stop()
 
     def config(self, **sections: dict[str, Any]) -> Config:
-        """Quick: gaps of 0.2 s (host) and 0.05 s (domain, address), and a lease that a busy machine can renew."""
+        """Quick: gaps of 0.2 s (host) and 0.05 s (domain, address), and a lease that a busy machine
+        can renew.
+        """
         base = {
-            "fetch": {"connect_to": {h: f"{a}:{self.server.port}" for h, a in self.address.items()}, "allow_private": ["127.0.0.0/8"], "timeout_s": 2.0, "connect_timeout_s": 1.0},
+            "fetch": {
+                "connect_to": {h: f"{a}:{self.server.port}" for h, a in self.address.items()},
+                "allow_private": ["127.0.0.0/8"],
+                "timeout_s": 2.0,
+                "connect_timeout_s": 1.0,
+            },
             "politeness": {"delay_s": 0.2, "domain_delay_s": 0.05, "ip_delay_s": 0.05},
             "lease": {"ttl_s": 20.0, "renew_s": 1.0, "margin_s": 0.5},
             "round": {"minutes": 0.5},
@@ -65,37 +83,86 @@ class SlotWeb:
 
     def asked(self, host: str) -> list[str]:
         """Paths in the order in which they were asked for."""
-        return [x.request.target for x in sorted(self.log, key=lambda x: x.start) if x.request.host == host]
+        return [
+            x.request.target
+            for x in sorted(self.log, key=lambda x: x.start)
+            if x.request.host == host
+        ]
 
-    def violations(self, delay_s: float = 0.2, domain_s: float = 0.05, ip_s: float = 0.05) -> list[Any]:
+    def violations(
+        self, delay_s: float = 0.2, domain_s: float = 0.05, ip_s: float = 0.05
+    ) -> list[Any]:
         """By the server's own clock and log."""
-        sent = [Sent(x.request.host, x.start, x.end, delay_s, registered_domain(x.request.host), x.request.address) for x in self.log]
+        sent = [
+            Sent(
+                x.request.host,
+                x.start,
+                x.end,
+                delay_s,
+                registered_domain(x.request.host),
+                x.request.address,
+            )
+            for x in self.log
+        ]
         return violations(sent, domain_s, ip_s)
 
 
-def plan(urls: list[str], states: dict[str, HostState] | None = None, **given: Any) -> list[FetchItem]:
-    """The rows of slot 0: one robots row for each origin, then the pages; `given` are further fields of the pages."""
+def plan(
+    urls: list[str], states: dict[str, HostState] | None = None, **given: Any
+) -> list[FetchItem]:
+    """The rows of slot 0: one robots row for each origin, then the pages; `given` are further
+    fields of the pages.
+    """
     rank, items = itertools.count(), []
     for origin in dict.fromkeys(origin_of(u) for u in urls):
         url, host = origin + "/robots.txt", host_of(origin + "/")
         state = (states or {}).get(host)
-        items.append(FetchItem("r1", url_key(url), url, host, registered_domain(host), 0, next(rank), "robots", host_state=state.to_json() if state else None))
+        items.append(
+            FetchItem(
+                "r1",
+                url_key(url),
+                url,
+                host,
+                registered_domain(host),
+                0,
+                next(rank),
+                "robots",
+                host_state=state.to_json() if state else None,
+            )
+        )
     for url in urls:
-        items.append(FetchItem("r1", url_key(url), url, host_of(url), registered_domain(host_of(url)), 0, next(rank), **given))
+        items.append(
+            FetchItem(
+                "r1",
+                url_key(url),
+                url,
+                host_of(url),
+                registered_domain(host_of(url)),
+                0,
+                next(rank),
+                **given,
+            )
+        )
     return items
 
 
 def slot_io(folder: Path, **kw: Any) -> SlotIO:
-    return SlotIO(LocalObjects(folder / "state"), LocalObjects(folder / "warc"), folder / "spool", **kw)
+    return SlotIO(
+        LocalObjects(folder / "state"), LocalObjects(folder / "warc"), folder / "spool", **kw
+    )
 
 
 def s3_io(place: str, s3: S3, folder: Path) -> SlotIO:
     """State and WARC files below s3://bucket/prefix."""
-    return SlotIO(open_objects(f"{place}/state", s3), open_objects(f"{place}/warc", s3), folder / "spool")
+    return SlotIO(
+        open_objects(f"{place}/state", s3), open_objects(f"{place}/warc", s3), folder / "spool"
+    )
 
 
 def kept(io: SlotIO, kind: type) -> list[Any]:
-    return [r for part in read_slot(io.objects, "r1", 0) for r in part.records if isinstance(r, kind)]
+    return [
+        r for part in read_slot(io.objects, "r1", 0) for r in part.records if isinstance(r, kind)
+    ]
 
 
 def outcomes(io: SlotIO) -> dict[str, Capture]:

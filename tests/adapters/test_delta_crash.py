@@ -1,4 +1,6 @@
-"""A writer killed at any moment: readers see whole versions, the write can be repeated, what it left is swept up when it is old."""
+"""A writer killed at any moment: readers see whole versions, the write can be repeated, what it
+left is swept up when it is old.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,23 @@ from crawlkit.adapters.delta import Tables
 from tests.adapters.delta_child import BUCKETS, HOSTS, POINTS, rows, write
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.adapters.delta_child", "deltalake", "deltalake.transaction", "pyarrow.dataset"])
+PROCESSES.set_forkserver_preload(
+    ["tests.adapters.delta_child", "deltalake", "deltalake.transaction", "pyarrow.dataset"]
+)
 HOUR_S = 3600
 
 
 def generation_of(path: Path, version: int | None = None) -> int:
-    """The generation that a reader sees, 0 before the first; fails if it sees a part of one or of two."""
+    """The generation that a reader sees, 0 before the first; fails if it sees a part of one or of
+    two.
+    """
     try:
-        got = Counter(DeltaTable(str(path), version=version).to_pyarrow_table(columns=["updated_no"]).column(0).to_pylist())
+        got = Counter(
+            DeltaTable(str(path), version=version)
+            .to_pyarrow_table(columns=["updated_no"])
+            .column(0)
+            .to_pylist()
+        )
     except TableNotFoundError:
         return 0
     assert list(got.values()) in ([], [HOSTS]), f"half a version: {got}"
@@ -59,8 +70,12 @@ class Reader(threading.Thread):
         return self
 
 
-def run_writer(root: Path, generation: int, point: str | None = None, after_s: float | None = None) -> int:
-    """Write a generation in a process of its own, killed at a point, some time after it began, or not at all; its exit code."""
+def run_writer(
+    root: Path, generation: int, point: str | None = None, after_s: float | None = None
+) -> int:
+    """Write a generation in a process of its own, killed at a point, some time after it began, or
+    not at all; its exit code.
+    """
     ready = PROCESSES.Event()
     process = PROCESSES.Process(target=write, args=(str(root), generation, point, ready))
     process.start()
@@ -73,7 +88,11 @@ def run_writer(root: Path, generation: int, point: str | None = None, after_s: f
 
 
 def files(path: Path) -> set[str]:
-    return {p.relative_to(path).as_posix() for p in path.rglob("*.parquet") if "_delta_log" not in p.parts}
+    return {
+        p.relative_to(path).as_posix()
+        for p in path.rglob("*.parquet")
+        if "_delta_log" not in p.parts
+    }
 
 
 def named(path: Path) -> set[str]:
@@ -82,7 +101,11 @@ def named(path: Path) -> set[str]:
 
 
 def in_use(path: Path, version: int | None = None) -> list[str]:
-    return pa.table(DeltaTable(str(path), version=version).get_add_actions(flatten=True)).column("path").to_pylist()
+    return (
+        pa.table(DeltaTable(str(path), version=version).get_add_actions(flatten=True))
+        .column("path")
+        .to_pylist()
+    )
 
 
 @pytest.mark.parametrize("kills", [8, pytest.param(200, marks=pytest.mark.slow)])
@@ -95,11 +118,17 @@ def test_a_writer_killed_at_any_moment(tmp_path, kills):
         write_s = time.monotonic() - begun
         now = 1
         for generation, point in enumerate(POINTS * (kills // 8) + (None,) * (kills // 2), 2):
-            code = run_writer(tmp_path, generation, point, None if point else rng.uniform(0, write_s))
+            code = run_writer(
+                tmp_path, generation, point, None if point else rng.uniform(0, write_s)
+            )
             assert code == -signal.SIGKILL or (point is None and code == 0)
             seen = generation_of(path)
-            assert seen in {"after the commit": (generation,), None: (now, generation)}.get(point, (now,))
-            if rng.random() < 0.5:  # the next one finds what this one left, or it is run again first
+            assert seen in {"after the commit": (generation,), None: (now, generation)}.get(
+                point, (now,)
+            )
+            if (
+                rng.random() < 0.5
+            ):  # the next one finds what this one left, or it is run again first
                 assert run_writer(tmp_path, generation) == 0
                 seen = generation_of(path)
                 assert seen == generation
@@ -151,7 +180,11 @@ def test_a_full_disk_leaves_the_table_as_it_was(tmp_path, small_disk):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(tmp_path)], capture_output=True, text=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(tmp_path)],
+        capture_output=True,
+        text=True,
+    )
     if made.returncode:
         pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
     yield tmp_path

@@ -1,4 +1,6 @@
-"""Right values: RFC 2308 5 and 7 (negative answers, failures), RFC 6761 6.3 (localhost); requirement E3."""
+"""Right values: RFC 2308 5 and 7 (negative answers, failures), RFC 6761 6.3 (localhost);
+requirement E3.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 
-from crawlkit.adapters.dns import FAIL_S, MAX_QUESTIONS, Lookup, NameServers, Resolver, make_resolver, read_hosts
+from crawlkit.adapters.dns import (
+    FAIL_S,
+    MAX_QUESTIONS,
+    Lookup,
+    NameServers,
+    Resolver,
+    make_resolver,
+    read_hosts,
+)
 from crawlkit.outcomes import Reason, Refused
 from tests.tls_server import _server_context, trusting_context
 
@@ -26,7 +36,9 @@ class World:
 
     def __init__(self, **kw) -> None:
         self.now, self.reply, self.asked = 0.0, Lookup(IP, 100.0), []
-        self.resolver = Resolver(self._query, clock=lambda: self.now, hosts={"fixed.example": ("192.0.2.1",)}, **kw)
+        self.resolver = Resolver(
+            self._query, clock=lambda: self.now, hosts={"fixed.example": ("192.0.2.1",)}, **kw
+        )
 
     async def _query(self, name: str) -> Lookup:
         self.asked.append((self.now, name))
@@ -160,7 +172,9 @@ def test_a_cancelled_caller_does_not_cancel_the_question():
 
 
 def test_many_names_at_once_and_the_size_limit():
-    """A slot asks for all its hosts at its start: the servers see so many questions at once and no more."""
+    """A slot asks for all its hosts at its start: the servers see so many questions at once and no
+    more.
+    """
     open_now, most = 0, 0
 
     class Counting(World):
@@ -185,14 +199,23 @@ def test_many_names_at_once_and_the_size_limit():
 def test_fixed_names_never_ask():
     w = World()
     assert w.at(0, "fixed.example").addresses == ("192.0.2.1",)
-    assert w.at(0, "localhost").addresses == ("127.0.0.1", "::1") == w.at(0, "x.localhost.").addresses
+    assert (
+        w.at(0, "localhost").addresses == ("127.0.0.1", "::1") == w.at(0, "x.localhost.").addresses
+    )
     assert w.asked == []
 
 
 def test_hosts_file(tmp_path):
     file = tmp_path / "hosts"
-    file.write_bytes(b"127.0.0.1 localhost # c\n192.0.2.1\tA.example b.example\n\n# x\n192.0.2.2 a.example\n\xff\xfe\n")
-    assert read_hosts(file) == {"localhost": ("127.0.0.1",), "a.example": ("192.0.2.1", "192.0.2.2"), "b.example": ("192.0.2.1",)}
+    file.write_bytes(
+        b"127.0.0.1 localhost # c\n192.0.2.1\tA.example b.example\n\n# x\n192.0.2.2"
+        b" a.example\n\xff\xfe\n"
+    )
+    assert read_hosts(file) == {
+        "localhost": ("127.0.0.1",),
+        "a.example": ("192.0.2.1", "192.0.2.2"),
+        "b.example": ("192.0.2.1",),
+    }
     assert read_hosts(tmp_path / "none") == {}
 
 
@@ -218,7 +241,11 @@ def zone(*rows: tuple[str, int, str, str], rcode=dns.rcode.NOERROR, authority=()
         reply = dns.message.make_response(query)
         reply.set_rcode(rcode)
         wanted = query.question[0]
-        reply.answer = [s for s in (dns.rrset.from_text(n, t, "IN", k, v) for n, t, k, v in rows) if s.rdtype in (wanted.rdtype, 5)]
+        reply.answer = [
+            s
+            for s in (dns.rrset.from_text(n, t, "IN", k, v) for n, t, k, v in rows)
+            if s.rdtype in (wanted.rdtype, 5)
+        ]
         reply.authority = [dns.rrset.from_text(n, t, "IN", k, v) for n, t, k, v in authority]
         return reply
 
@@ -232,7 +259,9 @@ def ask(answers, name="site.example", times=1, clock=None):
     async def run():
         loop, servers, transports = asyncio.get_running_loop(), [], []
         for answer in answers:
-            transport, server = await loop.create_datagram_endpoint(lambda a=answer: Server(a), local_addr=("127.0.0.1", 0))
+            transport, server = await loop.create_datagram_endpoint(
+                lambda a=answer: Server(a), local_addr=("127.0.0.1", 0)
+            )
             servers.append(server)
             transports.append(transport)
         where = [f"127.0.0.1:{t.get_extra_info('sockname')[1]}" for t in transports]
@@ -249,10 +278,25 @@ def ask(answers, name="site.example", times=1, clock=None):
     "answer, lookup",
     [
         (zone(("site.example.", 300, "A", "93.184.216.34")), Lookup(IP, 300.0)),
-        (zone(("site.example.", 60, "CNAME", "cdn.example."), ("cdn.example.", 300, "A", "93.184.216.34")), Lookup(IP, 60.0)),
-        (zone(("site.example.", 300, "AAAA", "2606:4700::1"), authority=[SOA]), Lookup(("2606:4700::1",), 300.0)),
-        (zone(rcode=dns.rcode.NXDOMAIN, authority=[SOA]), Lookup(error=Reason.DNS_NXDOMAIN, detail="no such name", ttl_s=300.0)),
-        (zone(authority=[SOA]), Lookup(error=Reason.DNS_NXDOMAIN, detail="no address", ttl_s=300.0)),
+        (
+            zone(
+                ("site.example.", 60, "CNAME", "cdn.example."),
+                ("cdn.example.", 300, "A", "93.184.216.34"),
+            ),
+            Lookup(IP, 60.0),
+        ),
+        (
+            zone(("site.example.", 300, "AAAA", "2606:4700::1"), authority=[SOA]),
+            Lookup(("2606:4700::1",), 300.0),
+        ),
+        (
+            zone(rcode=dns.rcode.NXDOMAIN, authority=[SOA]),
+            Lookup(error=Reason.DNS_NXDOMAIN, detail="no such name", ttl_s=300.0),
+        ),
+        (
+            zone(authority=[SOA]),
+            Lookup(error=Reason.DNS_NXDOMAIN, detail="no address", ttl_s=300.0),
+        ),
     ],
 )
 def test_replies(answer, lookup):
@@ -260,10 +304,20 @@ def test_replies(answer, lookup):
     assert found == [lookup]
 
 
-@pytest.mark.parametrize("bad", [zone(rcode=dns.rcode.SERVFAIL), zone(rcode=dns.rcode.REFUSED), lambda q: b"\0\1garbage", lambda q: None])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        zone(rcode=dns.rcode.SERVFAIL),
+        zone(rcode=dns.rcode.REFUSED),
+        lambda q: b"\0\1garbage",
+        lambda q: None,
+    ],
+)
 def test_a_failing_server_is_passed_by_and_backs_off(bad):
     now = [0.0]
-    found, asked = ask([bad, zone(("site.example.", 300, "A", "93.184.216.34"))], times=3, clock=lambda: now[0])
+    found, asked = ask(
+        [bad, zone(("site.example.", 300, "A", "93.184.216.34"))], times=3, clock=lambda: now[0]
+    )
     assert found == [Lookup(IP, 300.0)] * 3
     assert asked == [1, 3]
 
@@ -280,7 +334,9 @@ def test_no_ipv4_address_and_no_answer_about_ipv6_is_a_failure():
 
 
 def test_alias_loop_and_odd_names():
-    loop = zone(("site.example.", 60, "CNAME", "b.example."), ("b.example.", 60, "CNAME", "site.example."))
+    loop = zone(
+        ("site.example.", 60, "CNAME", "b.example."), ("b.example.", 60, "CNAME", "site.example.")
+    )
     found, _ = ask([loop])
     assert found[0].error is Reason.DNS_FAIL or found[0].error is Reason.DNS_NXDOMAIN
     for name in ("a..b", "x" * 70 + ".example", "a." * 200):
@@ -288,8 +344,15 @@ def test_alias_loop_and_odd_names():
 
 
 def test_configured_servers_are_used():
-    servers = make_resolver(["127.0.0.1:5353", "[::1]:53", "192.0.2.53", "https://dns.example:8443/q"])._query._servers
-    assert [(s.name, s._port) for s in servers] == [("127.0.0.1", 5353), ("::1", 53), ("192.0.2.53", 53), ("dns.example", 8443)]
+    servers = make_resolver(
+        ["127.0.0.1:5353", "[::1]:53", "192.0.2.53", "https://dns.example:8443/q"]
+    )._query._servers
+    assert [(s.name, s._port) for s in servers] == [
+        ("127.0.0.1", 5353),
+        ("::1", 53),
+        ("192.0.2.53", 53),
+        ("dns.example", 8443),
+    ]
 
 
 # -- DNS over HTTPS (RFC 8484)
@@ -297,7 +360,11 @@ def test_configured_servers_are_used():
 
 def doh_server(reply, host="dns.example", keep=True):
     """A TLS server whose answer to each POST is `reply(query)`: bytes, or None for its close."""
-    listener, context, posts = socket.create_server(("127.0.0.1", 0)), _server_context(None, host), []
+    listener, context, posts = (
+        socket.create_server(("127.0.0.1", 0)),
+        _server_context(None, host),
+        [],
+    )
 
     def one(client):
         with contextlib.suppress(OSError), context.wrap_socket(client, server_side=True) as stream:
@@ -334,12 +401,20 @@ def doh_reply(query):
     if kind == "A":
         reply.answer.append(dns.rrset.from_text(query.question[0].name, 300, "IN", "A", *IP))
     wire = reply.to_wire()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\nContent-Length: %d\r\n\r\n" % len(wire) + wire
+    return (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\nContent-Length: %d\r\n\r\n"
+        % len(wire)
+        + wire
+    )
 
 
 def ask_doh(listener, *names, host="dns.example"):
     async def all_of_them():
-        servers = NameServers([f"https://{host}:{listener.getsockname()[1]}/dns-query"], timeout_s=2.0, tls=trusting_context())
+        servers = NameServers(
+            [f"https://{host}:{listener.getsockname()[1]}/dns-query"],
+            timeout_s=2.0,
+            tls=trusting_context(),
+        )
         try:
             return [await servers(name) for name in names]
         finally:
@@ -352,7 +427,11 @@ def ask_doh(listener, *names, host="dns.example"):
 def _named(monkeypatch):
     """Connections go to loopback, certificates are checked for the name."""
     real = asyncio.open_connection
-    monkeypatch.setattr(asyncio, "open_connection", lambda host, port, ssl: real("127.0.0.1", port, ssl=ssl, server_hostname="dns.example"))
+    monkeypatch.setattr(
+        asyncio,
+        "open_connection",
+        lambda host, port, ssl: real("127.0.0.1", port, ssl=ssl, server_hostname="dns.example"),
+    )
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -361,18 +440,27 @@ def test_https_server(monkeypatch, keep):
     listener, posts = doh_server(doh_reply, keep=keep)
     found = ask_doh(listener, "a.example", "b.example")
     assert [(f.addresses, f.ttl_s, f.error) for f in found] == [(IP, 300.0, None)] * 2
-    assert len(posts) == 2 and posts[0].startswith(b"POST /dns-query HTTP/1.1\r\nHost: dns.example:") and b"Accept: application/dns-message" in posts[0]
+    assert (
+        len(posts) == 2
+        and posts[0].startswith(b"POST /dns-query HTTP/1.1\r\nHost: dns.example:")
+        and b"Accept: application/dns-message" in posts[0]
+    )
 
 
 @pytest.mark.parametrize(
     "reply",
     [
         lambda q: None,
-        lambda q: b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\nContent-Length: 3\r\n\r\nabc",
+        lambda q: (
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\nContent-Length:"
+            b" 3\r\n\r\nabc"
+        ),
         lambda q: b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
         lambda q: b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi",
         lambda q: b"nonsense\r\n\r\n",
-        lambda q: b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\n\r\n" + b"x" * 70_000,
+        lambda q: (
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\n\r\n" + b"x" * 70_000
+        ),
         lambda q: doh_reply(dns.message.make_query("other.example", "A")),
     ],
 )

@@ -1,4 +1,6 @@
-"""Two engines, one behaviour: the native engine and the reference engine on the same loopback servers."""
+"""Two engines, one behaviour: the native engine and the reference engine on the same loopback
+servers.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.tls_server import tls_server, trusting_context
 # Where the reference answers otherwise, and why ours is right.
 DIFFERENT = {
     "white space round values": "http.client leaves the white space after a value (RFC 9110 5.5)",
-    "103 with fields": "http.client takes any interim answer but 100 for the final one (RFC 9110 15.2)",
+    "103 with fields": (
+        "http.client takes any interim answer but 100 for the final one (RFC 9110 15.2)"
+    ),
     "304 chunked": "urllib3 looks for chunks where there is no body (RFC 9112 6.3)",
     "cut in a chunk": "urllib3 drops the part of a chunk that came",
     "cut after a chunk's CR": "urllib3 drops a chunk whose line end did not come whole",
@@ -44,7 +48,9 @@ def both(config: Fetch, url: str, tls=None, **kw) -> list[Answer]:
 
 
 def local(*ports: int, **more) -> Fetch:
-    return Fetch(**{"allow_private": ("127.0.0.0/8",), "ports": (80, 443, *ports), "timeout_s": 3.0, **more})
+    return Fetch(
+        **{"allow_private": ("127.0.0.0/8",), "ports": (80, 443, *ports), "timeout_s": 3.0, **more}
+    )
 
 
 def test_well_formed_answers_agree_and_odd_ones_never_raise():
@@ -55,10 +61,24 @@ def test_well_formed_answers_agree_and_odd_ones_never_raise():
     differ = {}
     with raw_server(serve) as server:
         for at, case in enumerate(CASES):
-            ours, reference = both(local(server.port), f"http://127.0.0.1:{server.port}/{at}", max_body_bytes=case.limit)
+            ours, reference = both(
+                local(server.port),
+                f"http://127.0.0.1:{server.port}/{at}",
+                max_body_bytes=case.limit,
+            )
             assert (reference.error is None) == (reference.status is not None)
             if case.note is None and case.error is None and case.name not in DIFFERENT:
-                seen = [(a.error, a.status, a.body, a.truncated, a.transfer_decoded, [(n.lower(), v) for n, v in a.headers]) for a in (ours, reference)]
+                seen = [
+                    (
+                        a.error,
+                        a.status,
+                        a.body,
+                        a.truncated,
+                        a.transfer_decoded,
+                        [(n.lower(), v) for n, v in a.headers],
+                    )
+                    for a in (ours, reference)
+                ]
                 if seen[0] != seen[1]:
                     differ[case.name] = seen
     assert differ == {}
@@ -79,12 +99,20 @@ def test_tls_verdicts_agree(fault):
         config = local(connect_to={"site.example": f"127.0.0.1:{port}"})
         ours, reference = both(config, "https://site.example/", trusting_context())
         assert (ours.error, ours.body) == (reference.error, reference.body)
-        accepted = local(connect_to={"site.example": f"127.0.0.1:{port}"}, unverified_tls_hosts=("site.example",))
+        accepted = local(
+            connect_to={"site.example": f"127.0.0.1:{port}"}, unverified_tls_hosts=("site.example",)
+        )
         ours, reference = both(accepted, "https://site.example/", trusting_context())
-        assert (ours.error, ours.body, ours.notes) == (reference.error, reference.body, reference.notes)
+        assert (ours.error, ours.body, ours.notes) == (
+            reference.error,
+            reference.body,
+            reference.notes,
+        )
 
 
-@pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://127.0.0.1:22/", "ftp://127.0.0.1/", "http://[::1]/"])
+@pytest.mark.parametrize(
+    "url", ["http://10.0.0.1/", "http://127.0.0.1:22/", "ftp://127.0.0.1/", "http://[::1]/"]
+)
 def test_refusals_agree(url):
     answers = [fetch(engine, local(), FetchRequest(url, [])) for engine in (Engine, RequestsEngine)]
     assert answers[0].error == answers[1].error is not None
@@ -92,9 +120,18 @@ def test_refusals_agree(url):
 
 def test_failures_agree():
     with raw_server(lambda c, r, n: time.sleep(1)) as server:
-        assert {a.error for a in both(local(server.port), f"http://127.0.0.1:{server.port}/", deadline_s=0.3)} == {Reason.TIMEOUT}
-    assert {a.error for a in both(local(server.port), f"http://127.0.0.1:{server.port}/")} == {Reason.CONNECT_REFUSED}
+        assert {
+            a.error
+            for a in both(local(server.port), f"http://127.0.0.1:{server.port}/", deadline_s=0.3)
+        } == {Reason.TIMEOUT}
+    assert {a.error for a in both(local(server.port), f"http://127.0.0.1:{server.port}/")} == {
+        Reason.CONNECT_REFUSED
+    }
     with raw_server(ok("Content-Type: image/png", "Content-Length: 1", body=b"x")) as server:
-        assert {a.error for a in both(local(server.port), f"http://127.0.0.1:{server.port}/")} == {Reason.CONTENT_TYPE}
+        assert {a.error for a in both(local(server.port), f"http://127.0.0.1:{server.port}/")} == {
+            Reason.CONTENT_TYPE
+        }
     with raw_server(ok("Content-Encoding: gzip", "Content-Length: 3", body=b"raw")) as server:
-        assert {a.body for a in both(local(server.port), f"http://127.0.0.1:{server.port}/")} == {b"raw"}
+        assert {a.body for a in both(local(server.port), f"http://127.0.0.1:{server.port}/")} == {
+            b"raw"
+        }

@@ -1,4 +1,6 @@
-"""The engine over real sockets on loopback: framing, persistence, deadlines, limits, failures (REQUIREMENTS E1, E2, E5)."""
+"""The engine over real sockets on loopback: framing, persistence, deadlines, limits, failures
+(REQUIREMENTS E1, E2, E5).
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,24 @@ PAGE = ok("Content-Type: text/html", "Content-Length: 5", body=b"hello")
 
 
 def config(*ports: int, **more) -> Fetch:
-    return Fetch(**{"allow_private": ("127.0.0.0/8",), "ports": (80, 443, *ports), "timeout_s": 5.0, "connect_timeout_s": 5.0, **more})
+    return Fetch(
+        **{
+            "allow_private": ("127.0.0.0/8",),
+            "ports": (80, 443, *ports),
+            "timeout_s": 5.0,
+            "connect_timeout_s": 5.0,
+            **more,
+        }
+    )
 
 
 def get(url: str, **headers: str) -> FetchRequest:
     return FetchRequest(url, [*request_headers(Agent(), url), *headers.items()])
 
 
-def run(fetch: Fetch, *requests: FetchRequest, resolver=None, tls=None, pause: float = 0.0, **kw) -> list[Answer]:
+def run(
+    fetch: Fetch, *requests: FetchRequest, resolver=None, tls=None, pause: float = 0.0, **kw
+) -> list[Answer]:
     async def all_of_them() -> list[Answer]:
         engine, answers = Engine(fetch, resolver, tls=tls), []
         try:
@@ -62,8 +74,14 @@ def test_every_case_of_the_table_over_sockets():
     wrong = {}
     with raw_server(serve) as server:
         for at, case in enumerate(CASES):
-            (answer,) = run(config(server.port), get(f"http://127.0.0.1:{server.port}/{at}"), max_body_bytes=case.limit)
-            if faults := case.wrong(answer.error, answer.status, answer.body, answer.truncated, answer.notes):
+            (answer,) = run(
+                config(server.port),
+                get(f"http://127.0.0.1:{server.port}/{at}"),
+                max_body_bytes=case.limit,
+            )
+            if faults := case.wrong(
+                answer.error, answer.status, answer.body, answer.truncated, answer.notes
+            ):
                 wrong[case.name] = faults
     assert wrong == {}
 
@@ -72,9 +90,18 @@ def test_an_answer_has_everything():
     with raw_server(PAGE) as server:
         (answer,) = run(config(server.port), get(f"http://127.0.0.1:{server.port}/a?b=c#d"))
         assert server.requests == [answer.request_bytes]
-    assert (answer.status, answer.http_version, answer.body, answer.ip, answer.error) == (200, "1.1", b"hello", "127.0.0.1", None)
+    assert (answer.status, answer.http_version, answer.body, answer.ip, answer.error) == (
+        200,
+        "1.1",
+        b"hello",
+        "127.0.0.1",
+        None,
+    )
     assert answer.header_bytes + answer.body == PAGE
-    assert answer.request_bytes.startswith(b"GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: Mozilla/5.0 (compatible; crawlkit/" % server.port)
+    assert answer.request_bytes.startswith(
+        b"GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: Mozilla/5.0 (compatible;"
+        b" crawlkit/" % server.port
+    )
     assert b"Accept-Encoding: gzip, deflate, br, zstd\r\n" in answer.request_bytes
     assert answer.wall_end >= answer.wall_start and answer.mono_end >= answer.mono_start
     assert answer.connect_ms is not None and answer.first_byte_ms >= answer.connect_ms
@@ -99,14 +126,34 @@ def test_credentials_of_a_url_are_neither_sent_nor_kept():
 
 def test_header_values_cannot_smuggle():
     with raw_server(PAGE) as server:
-        run(config(server.port), get(f"http://127.0.0.1:{server.port}/", **{"X-A": "1\r\nX-B: 2", "X-C\n": "3", "X-D": "4"}))
-        assert b"X-B" not in server.requests[0] and b"X-C" not in server.requests[0] and b"X-D: 4\r\n" in server.requests[0]
+        run(
+            config(server.port),
+            get(
+                f"http://127.0.0.1:{server.port}/",
+                **{"X-A": "1\r\nX-B: 2", "X-C\n": "3", "X-D": "4"},
+            ),
+        )
+        assert (
+            b"X-B" not in server.requests[0]
+            and b"X-C" not in server.requests[0]
+            and b"X-D: 4\r\n" in server.requests[0]
+        )
 
 
 def test_conditional_and_from_headers():
-    headers = dict(request_headers(Agent(**{"from": "ops@site.example"}), "http://site.example:81/x", '"e"', "Fri, 01 Mar 2024 10:00:00 GMT"))
+    headers = dict(
+        request_headers(
+            Agent(**{"from": "ops@site.example"}),
+            "http://site.example:81/x",
+            '"e"',
+            "Fri, 01 Mar 2024 10:00:00 GMT",
+        )
+    )
     assert headers["Host"] == "site.example:81" and headers["From"] == "ops@site.example"
-    assert headers["If-None-Match"] == '"e"' and headers["If-Modified-Since"] == "Fri, 01 Mar 2024 10:00:00 GMT"
+    assert (
+        headers["If-None-Match"] == '"e"'
+        and headers["If-Modified-Since"] == "Fri, 01 Mar 2024 10:00:00 GMT"
+    )
 
 
 # -- persistence
@@ -114,13 +161,17 @@ def test_conditional_and_from_headers():
 
 def test_one_connection_serves_the_turn():
     with raw_server(page) as server:
-        answers = run(config(server.port), *[get(f"http://127.0.0.1:{server.port}/{n}") for n in range(5)])
+        answers = run(
+            config(server.port), *[get(f"http://127.0.0.1:{server.port}/{n}") for n in range(5)]
+        )
         assert [a.status for a in answers] == [200] * 5 and server.connections == 1
     assert [a.connect_ms is None for a in answers] == [False, True, True, True, True]
 
 
 def test_no_reuse_when_the_server_says_close():
-    with raw_server(lambda c, r, n: c.sendall(PAGE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))) as server:
+    with raw_server(
+        lambda c, r, n: c.sendall(PAGE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    ) as server:
         run(config(server.port), *[get(f"http://127.0.0.1:{server.port}/")] * 3)
         assert server.connections == 3
 
@@ -128,7 +179,9 @@ def test_no_reuse_when_the_server_says_close():
 @pytest.mark.parametrize("pause", [0.0, 0.1])
 def test_a_connection_closed_while_idle_is_replaced(pause):
     with raw_server(PAGE) as server:
-        answers = run(config(server.port), *[get(f"http://127.0.0.1:{server.port}/")] * 4, pause=pause)
+        answers = run(
+            config(server.port), *[get(f"http://127.0.0.1:{server.port}/")] * 4, pause=pause
+        )
         assert [a.body for a in answers] == [b"hello"] * 4
         assert server.connections == 4
 
@@ -158,7 +211,9 @@ def test_half_an_answer_on_a_reused_connection_is_not_tried_again():
 
     with raw_server(serve) as server:
         answers = run(config(server.port), *[get(f"http://127.0.0.1:{server.port}/")] * 2)
-        assert [a.error for a in answers] == [None, Reason.DISCONNECTED] and len(server.requests) == 2
+        assert [a.error for a in answers] == [None, Reason.DISCONNECTED] and len(
+            server.requests
+        ) == 2
 
 
 def test_bytes_that_nobody_asked_for_end_the_connection():
@@ -168,7 +223,9 @@ def test_bytes_that_nobody_asked_for_end_the_connection():
         connection.sendall(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
 
     with raw_server(serve) as server:
-        answers = run(config(server.port), *[get(f"http://127.0.0.1:{server.port}/")] * 2, pause=0.15)
+        answers = run(
+            config(server.port), *[get(f"http://127.0.0.1:{server.port}/")] * 2, pause=0.15
+        )
         assert [a.status for a in answers] == [200, 200] and server.connections == 2
 
 
@@ -176,7 +233,9 @@ def test_idle_connections_are_bounded():
     async def many():
         with raw_server(page) as server:
             engine = Engine(config(connect_to={"*.test": f"127.0.0.1:{server.port}"}, in_flight=5))
-            answers = await asyncio.gather(*(engine.fetch(get(f"http://h{n}.test/")) for n in range(50)))
+            answers = await asyncio.gather(
+                *(engine.fetch(get(f"http://h{n}.test/")) for n in range(50))
+            )
             idle = len(engine._idle)
             await engine.close()
             return answers, idle
@@ -207,7 +266,9 @@ def test_silence(sent, error, truncated):
 
     with raw_server(serve) as server:
         started = time.monotonic()
-        (answer,) = run(config(server.port), get(f"http://127.0.0.1:{server.port}/"), deadline_s=0.3)
+        (answer,) = run(
+            config(server.port), get(f"http://127.0.0.1:{server.port}/"), deadline_s=0.3
+        )
         assert (answer.error, answer.truncated) == (error, truncated)
         assert 0.25 < time.monotonic() - started < 8
 
@@ -223,7 +284,9 @@ def test_a_drip_does_not_move_the_deadline(head):
 
     with raw_server(serve) as server:
         started = time.monotonic()
-        (answer,) = run(config(server.port), get(f"http://127.0.0.1:{server.port}/"), deadline_s=0.3)
+        (answer,) = run(
+            config(server.port), get(f"http://127.0.0.1:{server.port}/"), deadline_s=0.3
+        )
         assert (answer.error is Reason.READ_STALLED) if not head else answer.truncated == "time"
         assert time.monotonic() - started < 8
 
@@ -238,14 +301,22 @@ def test_a_slow_body_is_cut_before_the_deadline(monkeypatch):
             time.sleep(0.05)
 
     with raw_server(serve) as server:
-        (answer,) = run(config(server.port, min_bytes_per_s=1000), get(f"http://127.0.0.1:{server.port}/"))
-        assert answer.truncated == "time" and "slow_body" in answer.notes and answer.body.startswith(b"start")
+        (answer,) = run(
+            config(server.port, min_bytes_per_s=1000), get(f"http://127.0.0.1:{server.port}/")
+        )
+        assert (
+            answer.truncated == "time"
+            and "slow_body" in answer.notes
+            and answer.body.startswith(b"start")
+        )
         assert answer.mono_end - answer.mono_start < 2
 
 
 @pytest.mark.parametrize("body_bytes", [5, 3_000_000])
 def test_a_starved_loop_loses_no_page(body_bytes):
-    """The loop's thread is blocked across the deadline while the server has long answered: the page is read, not given up."""
+    """The loop's thread is blocked across the deadline while the server has long answered: the page
+    is read, not given up.
+    """
     body = b"x" * body_bytes
 
     def serve(connection, request, n):
@@ -254,7 +325,12 @@ def test_a_starved_loop_loses_no_page(body_bytes):
 
     async def starve():
         engine = Engine(config(server.port))
-        fetches = [asyncio.ensure_future(engine.fetch(get(f"http://127.0.0.1:{server.port}/{n}"), deadline_s=0.4)) for n in range(3)]
+        fetches = [
+            asyncio.ensure_future(
+                engine.fetch(get(f"http://127.0.0.1:{server.port}/{n}"), deadline_s=0.4)
+            )
+            for n in range(3)
+        ]
         await asyncio.sleep(0.02)
         for _ in range(12):  # one turn of the loop, one piece of 256 KiB, after each block
             time.sleep(0.1)  # noqa: ASYNC251 (that is the point)
@@ -271,7 +347,9 @@ def test_a_starved_loop_loses_no_page(body_bytes):
 def test_a_starved_loop_still_ends_silence():
     async def starve():
         engine = Engine(config(server.port))
-        fetch = asyncio.ensure_future(engine.fetch(get(f"http://127.0.0.1:{server.port}/"), deadline_s=0.3))
+        fetch = asyncio.ensure_future(
+            engine.fetch(get(f"http://127.0.0.1:{server.port}/"), deadline_s=0.3)
+        )
         await asyncio.sleep(0.02)
         time.sleep(0.8)  # noqa: ASYNC251
         return await asyncio.wait_for(fetch, 3)
@@ -304,7 +382,9 @@ def test_an_endless_body_is_cut_and_the_connection_dropped():
             return False
 
     with raw_server(serve) as server:
-        (answer,) = run(config(server.port, max_body_bytes=300_000), get(f"http://127.0.0.1:{server.port}/"))
+        (answer,) = run(
+            config(server.port, max_body_bytes=300_000), get(f"http://127.0.0.1:{server.port}/")
+        )
         assert (len(answer.body), answer.truncated) == (300_000, "length")
         assert dropped.wait(5)
 
@@ -323,8 +403,15 @@ def test_bodies_beyond_the_budget_wait_their_turn_and_a_silent_one_makes_way():
         return False
 
     async def all_of_them(server):
-        engine = Engine(config(connect_to={"*.test": f"127.0.0.1:{server.port}"}, body_memory_bytes=1 << 20))
-        answers = await asyncio.gather(*(engine.fetch(get(f"http://{host}.test/"), deadline_s=2.5) for host in ("stalls", *(f"h{n}" for n in range(6)))))
+        engine = Engine(
+            config(connect_to={"*.test": f"127.0.0.1:{server.port}"}, body_memory_bytes=1 << 20)
+        )
+        answers = await asyncio.gather(
+            *(
+                engine.fetch(get(f"http://{host}.test/"), deadline_s=2.5)
+                for host in ("stalls", *(f"h{n}" for n in range(6)))
+            )
+        )
         held = engine.budget.used
         await engine.close()
         return answers, held
@@ -347,20 +434,34 @@ def test_bodies_beyond_the_budget_wait_their_turn_and_a_silent_one_makes_way():
         (200, "image/png", ("image/",), False),
         (404, "image/png", None, False),
         (301, "image/png", None, False),
-        (200, "image/png\r\nContent-Type: text/html", None, False),  # the last valid one counts, as where the body is read
+        (
+            200,
+            "image/png\r\nContent-Type: text/html",
+            None,
+            False,
+        ),  # the last valid one counts, as where the body is read
         (200, "text/html\r\nContent-Type: image/png", None, True),
     ],
 )
 def test_content_type_decides_before_the_body(status, kind, allowed, refused):
     def serve(connection, request, n):
-        connection.sendall(b"HTTP/1.1 %d X\r\n" % status + (f"Content-Type: {kind}\r\n" if kind else "").encode() + b"Content-Length: 8\r\n\r\n")
+        connection.sendall(
+            b"HTTP/1.1 %d X\r\n" % status
+            + (f"Content-Type: {kind}\r\n" if kind else "").encode()
+            + b"Content-Length: 8\r\n\r\n"
+        )
         time.sleep(0.1)
         connection.sendall(b"the body")
 
     with raw_server(serve) as server:
-        (answer,) = run(config(server.port), get(f"http://127.0.0.1:{server.port}/"), content_types=allowed)
+        (answer,) = run(
+            config(server.port), get(f"http://127.0.0.1:{server.port}/"), content_types=allowed
+        )
     assert (answer.error is Reason.CONTENT_TYPE) is refused
-    assert answer.header_list("content-type") == (kind and kind.replace("\r\nContent-Type:", ",")) and answer.header_bytes
+    assert (
+        answer.header_list("content-type") == (kind and kind.replace("\r\nContent-Type:", ","))
+        and answer.header_bytes
+    )
     assert answer.body == (b"" if refused else b"the body") and (answer.status is None) is refused
 
 
@@ -381,7 +482,12 @@ def test_nothing_is_sent_to_a_forbidden_address():
         for fetch, url, names, reason in [
             (Fetch(ports=(port,)), f"http://127.0.0.1:{port}/", None, Reason.ADDRESS_FORBIDDEN),
             (Fetch(ports=(port,)), f"http://localhost:{port}/", None, Reason.ADDRESS_FORBIDDEN),
-            (config(port), f"http://site.example:{port}/", Names("127.0.0.1", "10.0.0.1"), Reason.ADDRESS_FORBIDDEN),
+            (
+                config(port),
+                f"http://site.example:{port}/",
+                Names("127.0.0.1", "10.0.0.1"),
+                Reason.ADDRESS_FORBIDDEN,
+            ),
             (config(), f"http://127.0.0.1:{port}/", None, Reason.PORT_FORBIDDEN),
             (config(port), f"ftp://127.0.0.1:{port}/", None, Reason.URL_SCHEME),
         ]:
@@ -394,7 +500,9 @@ def test_nothing_is_sent_to_a_forbidden_address():
 def test_refused_connection_and_the_next_address():
     with raw_server(PAGE) as server:
         url = f"http://site.example:{server.port}/"
-        (answer,) = run(config(server.port), get(url), resolver=Names("127.0.0.2", "127.0.0.3", "127.0.0.1"))
+        (answer,) = run(
+            config(server.port), get(url), resolver=Names("127.0.0.2", "127.0.0.3", "127.0.0.1")
+        )
         assert (answer.status, answer.ip) == (200, "127.0.0.1")
         (answer,) = run(config(server.port), get(url), resolver=Names("127.0.0.2"))
         assert (answer.error, answer.ip) == (Reason.CONNECT_REFUSED, None)
@@ -415,7 +523,9 @@ def test_last_known_address_is_noted():
             return Lookup(("127.0.0.1",), 60.0, stale=True)
 
     with raw_server(PAGE) as server:
-        (answer,) = run(config(server.port), get(f"http://site.example:{server.port}/"), resolver=Stale())
+        (answer,) = run(
+            config(server.port), get(f"http://site.example:{server.port}/"), resolver=Stale()
+        )
         assert answer.status == 200 and answer.notes == ["dns_stale"]
 
 
@@ -458,7 +568,10 @@ def test_tls_failures_are_named(fault, reason):
 
 def cut_off_server(raw: bytes, alert: bool):
     """A TLS server that ends after `raw`: with its closing alert or without."""
-    context, listener = _server_context(None, "site.example"), socket.create_server(("127.0.0.1", 0))
+    context, listener = (
+        _server_context(None, "site.example"),
+        socket.create_server(("127.0.0.1", 0)),
+    )
 
     def serve() -> None:
         client, _ = listener.accept()
@@ -476,7 +589,15 @@ def cut_off_server(raw: bytes, alert: bool):
     return listener.getsockname()[1]
 
 
-@pytest.mark.parametrize("raw, alert, truncated", [(ok(body=b"half"), True, None), (ok(body=b"half"), False, "disconnect"), (ok("Content-Length: 4", body=b"half"), False, None), (ok("Content-Length: 9", body=b"half"), False, "disconnect")])
+@pytest.mark.parametrize(
+    "raw, alert, truncated",
+    [
+        (ok(body=b"half"), True, None),
+        (ok(body=b"half"), False, "disconnect"),
+        (ok("Content-Length: 4", body=b"half"), False, None),
+        (ok("Content-Length: 9", body=b"half"), False, "disconnect"),
+    ],
+)
 def test_a_body_that_only_the_close_ends_needs_tls_closing_alert(raw, alert, truncated):
     """RFC 9112 9.8: without it the end may be an attacker's."""
     fetch = config(connect_to={"site.example": f"127.0.0.1:{cut_off_server(raw, alert)}"})
@@ -486,7 +607,9 @@ def test_a_body_that_only_the_close_ends_needs_tls_closing_alert(raw, alert, tru
 
 def test_unverified_hosts_are_flagged():
     with tls_server("self_signed", "site.example") as port:
-        fetch = config(connect_to={"site.example": f"127.0.0.1:{port}"}, unverified_tls_hosts=("site.example",))
+        fetch = config(
+            connect_to={"site.example": f"127.0.0.1:{port}"}, unverified_tls_hosts=("site.example",)
+        )
         (answer,) = run(fetch, get("https://site.example/"), tls=trusting_context())
         assert (answer.body, answer.notes) == (b"hello", ["tls_unverified"])
 
@@ -502,13 +625,21 @@ def test_cookies_only_for_the_hosts_named(engine):
     async def visit(server):
         to = {"*.example": f"127.0.0.1:{server.port}"}
         e = engine(config(connect_to=to, cookie_hosts=("a.example",)))
-        answers = [await e.fetch(get(f"http://{host}/")) for host in ("a.example", "a.example", "b.example", "b.example")]
+        answers = [
+            await e.fetch(get(f"http://{host}/"))
+            for host in ("a.example", "a.example", "b.example", "b.example")
+        ]
         await e.close()
         return answers
 
     with raw_server(serve) as server:
         answers = asyncio.run(visit(server))
-        assert [b"Cookie: id=secret\r\n" in r for r in server.requests] == [False, True, False, False]
+        assert [b"Cookie: id=secret\r\n" in r for r in server.requests] == [
+            False,
+            True,
+            False,
+            False,
+        ]
     assert ["session" in a.notes for a in answers] == [True, True, False, False]
 
 
@@ -546,7 +677,9 @@ def test_many_hosts_at_once():
     async def many(server: RawServer):
         engine = Engine(config(connect_to={"*.test": f"127.0.0.1:{server.port}"}))
         started = time.monotonic()
-        answers = await asyncio.gather(*(engine.fetch(get(f"http://h{n}.test/")) for n in range(150)))
+        answers = await asyncio.gather(
+            *(engine.fetch(get(f"http://h{n}.test/")) for n in range(150))
+        )
         await engine.close()
         return answers, time.monotonic() - started
 
@@ -556,5 +689,9 @@ def test_many_hosts_at_once():
 
     with raw_server(serve) as server:
         answers, seconds = asyncio.run(many(server))
-        assert {a.status for a in answers} == {200} and seconds < 15  # one after another they would take 30
-        assert sorted(r.split(b"\r\n")[1] for r in server.requests) == sorted(b"Host: h%d.test" % n for n in range(150))
+        assert {a.status for a in answers} == {
+            200
+        } and seconds < 15  # one after another they would take 30
+        assert sorted(r.split(b"\r\n")[1] for r in server.requests) == sorted(
+            b"Host: h%d.test" % n for n in range(150)
+        )

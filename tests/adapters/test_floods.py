@@ -1,4 +1,6 @@
-"""Bombs, drips and floods against a whole slot: cut at the cap, in time, in bounded memory, and no other host is held up (REQUIREMENTS E2, E5)."""
+"""Bombs, drips and floods against a whole slot: cut at the cap, in time, in bounded memory, and no
+other host is held up (REQUIREMENTS E2, E5).
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ ALLOWED_RISE = 64 * MIB
 
 
 class Memory:
-    """The most resident memory above what there was at the start, sampled; and how long this process was kept from running
-    by others (`starved_s`): that time is not the engine's."""
+    """The most resident memory above what there was at the start, sampled; and how long this
+    process was kept from running by others (`starved_s`): that time is not the engine's.
+    """
 
     def __enter__(self) -> Memory:
         gc.collect()
@@ -68,38 +71,72 @@ def test_stacked_bombs():
     payload = gzip.compress(bomb("gzip", 256 * MIB))
     with Memory() as memory:
         found = decode_content(payload, ["gzip", "gzip"])
-    assert (len(found.body), found.truncated) == (10 * MIB, "length") and memory.rise <= ALLOWED_RISE
+    assert (len(found.body), found.truncated) == (
+        10 * MIB,
+        "length",
+    ) and memory.rise <= ALLOWED_RISE
 
 
-ROBOTS_FLOODS = ("endless fields", "endless body", "dripping body", "gzip bomb", "zstd bomb", "tiny chunks", "interim answers", "empty members")
+ROBOTS_FLOODS = (
+    "endless fields",
+    "endless body",
+    "dripping body",
+    "gzip bomb",
+    "zstd bomb",
+    "tiny chunks",
+    "interim answers",
+    "empty members",
+)
 HONEST, PAGES = 20, 8
 
 
 def config(port: int, **fetch: object) -> Config:
-    return Config.model_validate({
-        "fetch": {"connect_to": {"*.test": f"127.0.0.1:{port}"}, "allow_private": ["127.0.0.1/32"], "timeout_s": DEADLINE_S, "connect_timeout_s": DEADLINE_S / 2, "cookie_hosts": ["f30.test"], **fetch},
-        "politeness": {"delay_s": 0.1, "domain_delay_s": 0.0, "ip_delay_s": 0.0}, "lease": {"ttl_s": 20.0, "renew_s": 1.0, "margin_s": 0.5},
-    })  # fmt: skip
+    return Config.model_validate(
+        {
+            "fetch": {
+                "connect_to": {"*.test": f"127.0.0.1:{port}"},
+                "allow_private": ["127.0.0.1/32"],
+                "timeout_s": DEADLINE_S,
+                "connect_timeout_s": DEADLINE_S / 2,
+                "cookie_hosts": ["f30.test"],
+                **fetch,
+            },
+            "politeness": {"delay_s": 0.1, "domain_delay_s": 0.0, "ip_delay_s": 0.0},
+            "lease": {"ttl_s": 20.0, "renew_s": 1.0, "margin_s": 0.5},
+        }
+    )
 
 
 HONEST_URLS = [f"http://h{n}.test/{i}" for i in range(PAGES) for n in range(HONEST)]
 
 
-def crawl(folder: Path, urls: list[str], cfg: Config) -> tuple[dict[str, Capture], list[Capture], Memory]:
-    """Outcomes, all that was sent, and the memory that it took; what holds of every run is checked here."""
+def crawl(
+    folder: Path, urls: list[str], cfg: Config
+) -> tuple[dict[str, Capture], list[Capture], Memory]:
+    """Outcomes, all that was sent, and the memory that it took; what holds of every run is checked
+    here.
+    """
     io = slot_io(folder)
     with Memory() as memory:
         run_slot(plan([*HONEST_URLS, *urls]), cfg, io)
     told, sent = outcomes(io), [c for c in kept(io, Capture) if c.started is not None]
     assert memory.rise <= ALLOWED_RISE, memory.rise / MIB
-    assert {c.url: c.ended - c.started for c in sent if c.ended - c.started > cfg.fetch.timeout_s + 1 + memory.starved_s} == {}
+    assert {
+        c.url: c.ended - c.started
+        for c in sent
+        if c.ended - c.started > cfg.fetch.timeout_s + 1 + memory.starved_s
+    } == {}
     assert all(told[u].outcome == "fetched" for u in HONEST_URLS)
     starts: dict[str, list[float]] = {}
     for c in sent:
         if c.host[0] == "h":
             starts.setdefault(c.host, []).append(c.started)
-    worst = max(b - a for times in starts.values() for a, b in zip(sorted(times), sorted(times)[1:]))
-    assert worst < 0.1 + 1.0 + memory.starved_s, f"an honest host waited {worst:.2f} s between two pages"
+    worst = max(
+        b - a for times in starts.values() for a, b in zip(sorted(times), sorted(times)[1:])
+    )
+    assert worst < 0.1 + 1.0 + memory.starved_s, (
+        f"an honest host waited {worst:.2f} s between two pages"
+    )
     return told, sent, memory
 
 
@@ -108,30 +145,53 @@ def test_floods_beside_honest_hosts(tmp_path, size):
     kinds = floods(0)
     robots = [n for n, name in enumerate(kinds) if name in ROBOTS_FLOODS]
     with floodweb("floods", size) as port:
-        told, _, _ = crawl(tmp_path, [*(f"http://f{n}.test/" for n in range(len(kinds))), *(f"http://r{n}.test/" for n in robots)], config(port))
+        told, _, _ = crawl(
+            tmp_path,
+            [
+                *(f"http://f{n}.test/" for n in range(len(kinds))),
+                *(f"http://r{n}.test/" for n in robots),
+            ],
+            config(port),
+        )
     wrong = {}
     for n, (name, (_, outcome, truncated)) in enumerate(kinds.items()):
         c = told[f"http://f{n}.test/"]
         if ((c.outcome, c.reason), c.truncated) != (outcome, truncated):
             wrong[name] = (c.outcome, c.reason, c.truncated, c.detail)
     assert wrong == {}
-    # a robots.txt that floods opens nothing that it might forbid, unless what came of it is enough by RFC 9309 2.5
-    robots_told = {list(kinds)[n]: (told[f"http://r{n}.test/"].outcome, told[f"http://r{n}.test/"].reason) for n in robots}
+    # a robots.txt that floods opens nothing that it might forbid, unless what came of it is enough
+    # by RFC 9309 2.5
+    robots_told = {
+        list(kinds)[n]: (told[f"http://r{n}.test/"].outcome, told[f"http://r{n}.test/"].reason)
+        for n in robots
+    }
     assert {v[0] for v in robots_told.values()} <= {"deferred", "fetched"}, robots_told
-    assert all(robots_told[k] == ("deferred", "robots_unreachable") for k in ("endless fields", "dripping body", "interim answers")), robots_told
+    assert all(
+        robots_told[k] == ("deferred", "robots_unreachable")
+        for k in ("endless fields", "dripping body", "interim answers")
+    ), robots_told
 
 
 @pytest.mark.ci
 def test_many_endless_bodies_at_once(tmp_path):
-    """Forty hosts that each send without end: the bodies wait their turn, memory does not grow with their number."""
+    """Forty hosts that each send without end: the bodies wait their turn, memory does not grow with
+    their number.
+    """
     with floodweb("bodies") as port:
-        told, _, _ = crawl(tmp_path, [f"http://f{n}.test/" for n in range(40)], config(port, timeout_s=6.0))
-    assert {(told[f"http://f{n}.test/"].outcome, told[f"http://f{n}.test/"].truncated) for n in range(40)} == {("fetched", "length")}
+        told, _, _ = crawl(
+            tmp_path, [f"http://f{n}.test/" for n in range(40)], config(port, timeout_s=6.0)
+        )
+    assert {
+        (told[f"http://f{n}.test/"].outcome, told[f"http://f{n}.test/"].truncated)
+        for n in range(40)
+    } == {("fetched", "length")}
 
 
 @contextlib.contextmanager
 def silent_listener(full: bool) -> Iterator[int]:
-    """Takes connections and says nothing (TLS waits for its hello); `full`: its backlog is full, so that connecting itself waits."""
+    """Takes connections and says nothing (TLS waits for its hello); `full`: its backlog is full, so
+    that connecting itself waits.
+    """
     with socket.socket() as listener, contextlib.ExitStack() as held:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0 if full else 512)
@@ -145,13 +205,21 @@ def silent_listener(full: bool) -> Iterator[int]:
 PHASES = list(stalls(0))
 
 
-@pytest.mark.parametrize("phase", [pytest.param(p, marks=pytest.mark.ci if p == "in the body" else ()) for p in (*PHASES, "robots.txt")])
+@pytest.mark.parametrize(
+    "phase",
+    [
+        pytest.param(p, marks=pytest.mark.ci if p == "in the body" else ())
+        for p in (*PHASES, "robots.txt")
+    ],
+)
 def test_a_hundred_servers_that_stall(tmp_path, phase):
     n = PHASES.index("in the body" if phase == "robots.txt" else phase)
     urls = [f"http://{'r' if phase == 'robots.txt' else 's'}{n}p{m}.test/" for m in range(100)]
     with floodweb("stalls") as port:
         told, _, _ = crawl(tmp_path, urls, config(port))
-    assert all(told[u].truncated == "time" or told[u].outcome in ("failed", "deferred") for u in urls)
+    assert all(
+        told[u].truncated == "time" or told[u].outcome in ("failed", "deferred") for u in urls
+    )
 
 
 @pytest.mark.parametrize("phase", ["connect", pytest.param("tls", marks=pytest.mark.ci)])
@@ -159,5 +227,9 @@ def test_a_hundred_servers_that_stall_before_http(tmp_path, phase):
     with floodweb("stalls") as port, silent_listener(full=phase == "connect") as silent:
         cfg = config(port)
         cfg.fetch.connect_to.update({f"f{n}.test": f"127.0.0.1:{silent}" for n in range(100)})
-        _, sent, _ = crawl(tmp_path, [f"{'https' if phase == 'tls' else 'http'}://f{n}.test/" for n in range(100)], cfg)
+        _, sent, _ = crawl(
+            tmp_path,
+            [f"{'https' if phase == 'tls' else 'http'}://f{n}.test/" for n in range(100)],
+            cfg,
+        )
     assert {c.reason for c in sent if c.host[0] == "f"} == {"connect_timeout"}

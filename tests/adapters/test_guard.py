@@ -45,12 +45,23 @@ def refusal(url: str, names: Names | None = None, **fetch) -> Reason:
         ("http://site.example:8080?q", "site.example", 8080, "site.example:8080", "/?q"),
         ("http://user:p%40w@site.example/@x", "site.example", 80, "site.example", "/@x"),
         ("http://[2606:4700::1]:81/", "2606:4700::1", 81, "[2606:4700::1]:81", "/"),
-        ("http://bücher.example/ä", "xn--bcher-kva.example", 80, "xn--bcher-kva.example", "/%C3%A4"),
+        (
+            "http://bücher.example/ä",
+            "xn--bcher-kva.example",
+            80,
+            "xn--bcher-kva.example",
+            "/%C3%A4",
+        ),
     ],
 )
 def test_places(url, host, port, host_header, target):
     place = parse_place(url)
-    assert (place.host, place.port, place.host_header, place.target) == (host, port, host_header, target)
+    assert (place.host, place.port, place.host_header, place.target) == (
+        host,
+        port,
+        host_header,
+        target,
+    )
     assert "@" not in place.url.partition("/@")[0] and "#" not in place.url
 
 
@@ -90,11 +101,18 @@ def test_one_forbidden_address_among_many_is_enough():
 def test_the_checked_addresses_are_handed_out_ipv4_first():
     names = Names(site_example=("2606:4700::1", "93.184.216.34"))
     admitted = admit("http://site.example/", names)
-    assert (admitted.addresses, admitted.port, names.asked) == (("93.184.216.34", "2606:4700::1"), 80, ["site.example"])
+    assert (admitted.addresses, admitted.port, names.asked) == (
+        ("93.184.216.34", "2606:4700::1"),
+        80,
+        ["site.example"],
+    )
 
 
 def test_connect_to_replaces_the_lookup_but_not_the_check():
-    names, to = Names(), {"a.example": "127.0.0.1:8001", "*.b.example": "127.0.0.1:8002", "c.example": "[::1]:8003"}
+    names, to = (
+        Names(),
+        {"a.example": "127.0.0.1:8001", "*.b.example": "127.0.0.1:8002", "c.example": "[::1]:8003"},
+    )
     allowed = {"connect_to": to, "allow_private": ("127.0.0.0/8", "::1/128")}
     assert admit("http://a.example/", names, **allowed).port == 8001
     assert admit("https://x.y.b.example/", names, **allowed).port == 8002
@@ -106,4 +124,7 @@ def test_connect_to_replaces_the_lookup_but_not_the_check():
 
 
 def test_deny_comes_first():
-    assert refusal("http://93.184.216.34/", deny=("93.184.216.0/24",), allow_private=("0.0.0.0/0",)) == Reason.ADDRESS_FORBIDDEN
+    assert (
+        refusal("http://93.184.216.34/", deny=("93.184.216.0/24",), allow_private=("0.0.0.0/0",))
+        == Reason.ADDRESS_FORBIDDEN
+    )

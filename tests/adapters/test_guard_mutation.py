@@ -1,4 +1,6 @@
-"""Each guard, taken out in turn, is missed by a check: so no guard can go without a test that fails (by patching; the product has no switch)."""
+"""Each guard, taken out in turn, is missed by a check: so no guard can go without a test that fails
+(by patching; the product has no switch).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,17 @@ import brotli
 import pytest
 from backports import zstd
 
-from crawlkit.adapters import exchange, fetcher, flock, guard, parts, slot_io, slot_record, slot_send, warc
+from crawlkit.adapters import (
+    exchange,
+    fetcher,
+    flock,
+    guard,
+    parts,
+    slot_io,
+    slot_record,
+    slot_send,
+    warc,
+)
 from crawlkit.adapters.dial import Dialer
 from crawlkit.adapters.dns import Lookup
 from crawlkit.adapters.fetcher import Engine, request_headers
@@ -29,7 +41,16 @@ from crawlkit.config import Lease as LeaseConfig
 from crawlkit.config import Robots as RobotsConfig
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer, Capture, FetchRequest
-from crawlkit.rules import content_coding, http1, http1_head, pacing, politeness, redirects, robots_fetch, warc_headers
+from crawlkit.rules import (
+    content_coding,
+    http1,
+    http1_head,
+    pacing,
+    politeness,
+    redirects,
+    robots_fetch,
+    warc_headers,
+)
 from crawlkit.rules.content_coding import decode_content
 from crawlkit.rules.http1 import ResponseReader
 from crawlkit.rules.pacing import Pacer, Send
@@ -44,21 +65,50 @@ PAGE = ok("Content-Length: 5", body=b"hello")
 LOCAL = {"allow_private": ("127.0.0.0/8",), "timeout_s": 5.0, "connect_timeout_s": 5.0}
 
 
-def ask(url: str, fetch: Fetch, resolver: Any = None, tls: Any = None, headers: tuple = (), **kw: Any) -> Answer:
+def ask(
+    url: str, fetch: Fetch, resolver: Any = None, tls: Any = None, headers: tuple = (), **kw: Any
+) -> Answer:
     async def one() -> Answer:
         engine = Engine(fetch, resolver, tls=tls)
         try:
-            return await asyncio.wait_for(engine.fetch(FetchRequest(url, [*request_headers(Agent(), "http://site.example/"), *headers]), **kw), 3)
+            return await asyncio.wait_for(
+                engine.fetch(
+                    FetchRequest(
+                        url, [*request_headers(Agent(), "http://site.example/"), *headers]
+                    ),
+                    **kw,
+                ),
+                3,
+            )
         finally:
             await engine.close()
 
     return asyncio.run(one())
 
 
-def ask_raw(serve: Any, url: str = "http://127.0.0.1:{port}/", address: str = "127.0.0.1", resolver: Any = None, headers: tuple = (), deadline_s: float | None = None, max_body_bytes: int | None = None, **fetch: Any) -> tuple[Answer, Any]:
+def ask_raw(
+    serve: Any,
+    url: str = "http://127.0.0.1:{port}/",
+    address: str = "127.0.0.1",
+    resolver: Any = None,
+    headers: tuple = (),
+    deadline_s: float | None = None,
+    max_body_bytes: int | None = None,
+    **fetch: Any,
+) -> tuple[Answer, Any]:
     with raw_server(serve, address) as server:
         settings = {**LOCAL, "ports": (80, server.port), **fetch}
-        return ask(url.format(port=server.port), Fetch(**settings), resolver, headers=headers, deadline_s=deadline_s, max_body_bytes=max_body_bytes), server
+        return (
+            ask(
+                url.format(port=server.port),
+                Fetch(**settings),
+                resolver,
+                headers=headers,
+                deadline_s=deadline_s,
+                max_body_bytes=max_body_bytes,
+            ),
+            server,
+        )
 
 
 class Names:
@@ -88,13 +138,19 @@ def address_table(folder: Path) -> None:
 
 
 def every_address_of_a_name(folder: Path) -> None:
-    answer, server = ask_raw(PAGE, "http://site.example:{port}/", resolver=Names(("127.0.0.1", "10.0.0.1")))
+    answer, server = ask_raw(
+        PAGE, "http://site.example:{port}/", resolver=Names(("127.0.0.1", "10.0.0.1"))
+    )
     assert answer.error is Reason.ADDRESS_FORBIDDEN and server.connections == 0
 
 
 def address_pin(folder: Path) -> None:
-    """The name points elsewhere after the check: the connection still goes to the address that was checked."""
-    answer, server = ask_raw(PAGE, "http://site.example:{port}/", "127.0.0.3", Names(("127.0.0.2",), ("127.0.0.3",)))
+    """The name points elsewhere after the check: the connection still goes to the address that was
+    checked.
+    """
+    answer, server = ask_raw(
+        PAGE, "http://site.example:{port}/", "127.0.0.3", Names(("127.0.0.2",), ("127.0.0.3",))
+    )
     assert server.connections == 0 and answer.error is Reason.CONNECT_REFUSED
 
 
@@ -111,7 +167,10 @@ def deny_list(folder: Path) -> None:
 def certificate(folder: Path) -> None:
     with tls_server("self_signed", "site.example") as port:
         fetch = Fetch(**LOCAL, connect_to={"site.example": f"127.0.0.1:{port}"})
-        assert ask("https://site.example/", fetch, tls=trusting_context()).error is Reason.TLS_CERT_INVALID
+        assert (
+            ask("https://site.example/", fetch, tls=trusting_context()).error
+            is Reason.TLS_CERT_INVALID
+        )
 
 
 def header_smuggling(folder: Path) -> None:
@@ -132,7 +191,10 @@ def total_deadline(folder: Path) -> None:
 def connect_deadline(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        answer = ask(f"https://127.0.0.1:{port}/", Fetch(**LOCAL | {"ports": (port,), "connect_timeout_s": 0.15, "timeout_s": 0.8}))
+        answer = ask(
+            f"https://127.0.0.1:{port}/",
+            Fetch(**LOCAL | {"ports": (port,), "connect_timeout_s": 0.15, "timeout_s": 0.8}),
+        )
     assert answer.error is Reason.CONNECT_TIMEOUT and answer.mono_end - answer.mono_start < 0.6
 
 
@@ -212,17 +274,27 @@ def member_cap(folder: Path) -> None:
 
 
 def window_cap(folder: Path) -> None:
-    options = {zstd.CompressionParameter.window_log: 26, zstd.CompressionParameter.content_size_flag: 0, zstd.CompressionParameter.compression_level: 1}
+    options = {
+        zstd.CompressionParameter.window_log: 26,
+        zstd.CompressionParameter.content_size_flag: 0,
+        zstd.CompressionParameter.compression_level: 1,
+    }
     stream = zstd.ZstdCompressor(options=options)
     assert decode_content(stream.compress(b"x" * 100_000) + stream.flush(), ["zstd"]).error
 
 
 def brotli_cap(folder: Path) -> None:
-    assert len(decode_content(brotli.compress(bytes(1 << 20), quality=1), ["br"], 10_000).body) == 10_000
+    assert (
+        len(decode_content(brotli.compress(bytes(1 << 20), quality=1), ["br"], 10_000).body)
+        == 10_000
+    )
 
 
 def redirect_check(folder: Path) -> None:
-    assert redirect("http://site.example/", 302, "http://127.0.0.1/").reason is Reason.ADDRESS_FORBIDDEN
+    assert (
+        redirect("http://site.example/", 302, "http://127.0.0.1/").reason
+        is Reason.ADDRESS_FORBIDDEN
+    )
 
 
 def schemes(folder: Path) -> None:
@@ -239,7 +311,10 @@ def robots_fail_closed(folder: Path) -> None:
 def robots_hop_refused(folder: Path) -> None:
     fetch = RobotsFetch("http://site.example/", RobotsConfig())
     fetch.receive(0.0, 302, [("Location", "http://169.254.169.254/")])
-    assert fetch.next_request() is None and fetch.verdict.match("crawlkit", "http://site.example/") is None
+    assert (
+        fetch.next_request() is None
+        and fetch.verdict.match("crawlkit", "http://site.example/") is None
+    )
 
 
 def robots_cut_short(folder: Path) -> None:
@@ -279,8 +354,14 @@ def lease_before_send(folder: Path) -> None:
 def lease_before_write(folder: Path) -> None:
     objects, cfg = LocalObjects(folder / "o"), Config()
     lease = Lease(objects, "l.json", "me", cfg.lease)
-    recorder = slot_record.Recorder(objects, LocalObjects(folder / "w"), folder / "s", cfg, "r", 0, 1, {}, lease.check)
-    recorder.add(Capture("", "r", b"k" * 16, "http://site.example/", "page", "site.example", 0, 1, 0, "deferred"))
+    recorder = slot_record.Recorder(
+        objects, LocalObjects(folder / "w"), folder / "s", cfg, "r", 0, 1, {}, lease.check
+    )
+    recorder.add(
+        Capture(
+            "", "r", b"k" * 16, "http://site.example/", "page", "site.example", 0, 1, 0, "deferred"
+        )
+    )
     with pytest.raises(LeaseLost):
         recorder.flush()
         recorder.drain()
@@ -303,14 +384,20 @@ def lease_is_exclusive(folder: Path) -> None:
 def compare_and_swap(folder: Path) -> None:
     objects = LocalObjects(folder)
     etag = objects.compare_and_swap("k", b"1", None)
-    assert objects.compare_and_swap("k", b"2", etag) and objects.compare_and_swap("k", b"3", etag) is None and objects.get("k")[0] == b"2"
+    assert (
+        objects.compare_and_swap("k", b"2", etag)
+        and objects.compare_and_swap("k", b"3", etag) is None
+        and objects.get("k")[0] == b"2"
+    )
 
 
 def conditional_put(folder: Path) -> None:
     objects = LocalObjects(folder)
     parts.write_part(objects, parts.part_key("r", 0, 1, 0), parts.encode_part([parts.Note("a")]))
     with pytest.raises(FileExistsError):
-        parts.write_part(objects, parts.part_key("r", 0, 1, 0), parts.encode_part([parts.Note("b")]))
+        parts.write_part(
+            objects, parts.part_key("r", 0, 1, 0), parts.encode_part([parts.Note("b")])
+        )
 
 
 def conditional_put_of_files(folder: Path) -> None:
@@ -365,7 +452,9 @@ def stop_list_unreadable(folder: Path) -> None:
 
 
 def credentials_of_requests(folder: Path) -> None:
-    assert b"secret" not in warc.stored_request(b"GET / HTTP/1.1\r\nHost: a\r\nCookie: id=secret\r\nAuthorization: Basic secret\r\n\r\n")
+    assert b"secret" not in warc.stored_request(
+        b"GET / HTTP/1.1\r\nHost: a\r\nCookie: id=secret\r\nAuthorization: Basic secret\r\n\r\n"
+    )
 
 
 def credentials_of_urls(folder: Path) -> None:
@@ -470,7 +559,12 @@ def _skip_bad_lines(real: Callable) -> Callable:
 HUGE = 1 << 40
 MUTATIONS = [
     (address_table, guard, "address_refusal", lambda real: _always(None)),
-    (deny_list, guard, "address_refusal", lambda real: lambda ip, allow=(), deny=(): real(ip, allow)),
+    (
+        deny_list,
+        guard,
+        "address_refusal",
+        lambda real: lambda ip, allow=(), deny=(): real(ip, allow),
+    ),
     (every_address_of_a_name, guard.Guard, "admit", _first_address_only),
     (address_pin, Dialer, "dial", _dial_by_name),
     (port_list, guard.Guard, "parse", _untyped),
@@ -478,10 +572,25 @@ MUTATIONS = [
     (header_smuggling, fetcher, "_BREAK", lambda real: re.compile(r"(?!)")),
     (total_deadline, exchange.Exchange, "check", lambda real: _no_deadline),
     (connect_deadline, exchange.Exchange, "connecting_until", lambda real: _always(None)),
-    (minimum_rate, exchange.Exchange, "check", lambda real: lambda self, now, min_rate: real(self, now, 0)),
+    (
+        minimum_rate,
+        exchange.Exchange,
+        "check",
+        lambda real: lambda self, now, min_rate: real(self, now, 0),
+    ),
     (type_filter, fetcher, "type_refused", lambda real: _always(False)),
-    (body_cap, http1.ResponseReader, "__init__", lambda real: lambda self, method="GET", most=0: real(self, method, HUGE)),
-    (length_cap, http1.ResponseReader, "__init__", lambda real: lambda self, method="GET", most=0: real(self, method, HUGE)),
+    (
+        body_cap,
+        http1.ResponseReader,
+        "__init__",
+        lambda real: lambda self, method="GET", most=0: real(self, method, HUGE),
+    ),
+    (
+        length_cap,
+        http1.ResponseReader,
+        "__init__",
+        lambda real: lambda self, method="GET", most=0: real(self, method, HUGE),
+    ),
     (line_cap, http1_head, "MAX_LINE_BYTES", lambda real: HUGE),
     (field_cap, http1_head, "MAX_HEADERS", lambda real: HUGE),
     (head_cap, http1, "MAX_HEAD_BYTES", lambda real: HUGE),
@@ -490,8 +599,18 @@ MUTATIONS = [
     (chunk_line_cap, http1, "MAX_CHUNK_LINE_BYTES", lambda real: HUGE),
     (chunk_count_cap, http1, "FREE_CHUNKS", lambda real: HUGE),
     (trailer_cap, http1, "MAX_HEAD_BYTES", lambda real: HUGE),
-    (decoded_cap, content_coding, "_layer", lambda real: lambda data, name, limit: real(data, name, HUGE)),
-    (brotli_cap, content_coding, "_layer", lambda real: lambda data, name, limit: real(data, name, HUGE)),
+    (
+        decoded_cap,
+        content_coding,
+        "_layer",
+        lambda real: lambda data, name, limit: real(data, name, HUGE),
+    ),
+    (
+        brotli_cap,
+        content_coding,
+        "_layer",
+        lambda real: lambda data, name, limit: real(data, name, HUGE),
+    ),
     (layer_cap, content_coding, "MAX_LAYERS", lambda real: HUGE),
     (member_cap, content_coding, "MAX_MEMBERS", lambda real: HUGE),
     (window_cap, content_coding, "ZSTD_WINDOW_LOG", lambda real: 27),
@@ -499,21 +618,43 @@ MUTATIONS = [
     (schemes, guard, "_DEFAULT_PORTS", lambda real: {**real, "ftp": 21}),
     (robots_fail_closed, robots_fetch, "_defer", _allowing),
     (robots_hop_refused, redirects, "_host_refusal", lambda real: _always(None)),
-    (robots_cut_short, robots_fetch, "verdict", lambda real: lambda u, n, c, s, h, b, e, t: real(u, n, c, s, h, b, e, None)),
+    (
+        robots_cut_short,
+        robots_fetch,
+        "verdict",
+        lambda real: lambda u, n, c, s, h, b, e, t: real(u, n, c, s, h, b, e, None),
+    ),
     (gap, pacing, "may_send", _may_send_now),
     (retry_after, pacing, "may_send", _may_send_now),
     (operators_bar, pacing, "may_send", _may_send_now),
     (one_in_flight, Pacer, "add_host", _parallel),
     (lease_before_send, Lease, "may_send", lambda real: _always(True)),
     (lease_before_write, Lease, "check", lambda real: _always(None)),
-    (lease_is_exclusive, Lease, "_read", lambda real: lambda self: (None, None) if not (found := real(self))[0] else (None, found[1])),
+    (
+        lease_is_exclusive,
+        Lease,
+        "_read",
+        lambda real: (
+            lambda self: (None, None) if not (found := real(self))[0] else (None, found[1])
+        ),
+    ),
     (compare_and_swap, LocalObjects, "compare_and_swap", lambda real: _unconditional),
     (conditional_put, LocalObjects, "put_if_absent", lambda real: _unconditional),
-    (conditional_put_of_files, LocalObjects, "put_file_if_absent", lambda real: _unconditional_file),
+    (
+        conditional_put_of_files,
+        LocalObjects,
+        "put_file_if_absent",
+        lambda real: _unconditional_file,
+    ),
     (attempt_claim, LocalObjects, "put_if_absent", lambda real: lambda self, key, data: True),
     (commit_lock, flock.fcntl, "flock", lambda real: _always(None)),
     (commit_lock_check, FileLock, "check", lambda real: _always(None)),
-    (digest_check, warc, "check", lambda real: lambda file: {"ok": True, "records": 2, "error": None}),
+    (
+        digest_check,
+        warc,
+        "check",
+        lambda real: lambda file: {"ok": True, "records": 2, "error": None},
+    ),
     (damaged_part, parts, "decode", _skip_bad_lines),
     (stop_list_unreadable, slot_io.json, "loads", lambda real: _always({})),
     (credentials_of_requests, warc_headers, "_SECRETS", lambda real: re.compile(rb"(?!)")),
@@ -536,7 +677,9 @@ def test_the_guard_holds(check, tmp_path):
     check(tmp_path)
 
 
-@pytest.mark.parametrize("check, where, name, instead", MUTATIONS, ids=[c.__name__ for c, *_ in MUTATIONS])
+@pytest.mark.parametrize(
+    "check, where, name, instead", MUTATIONS, ids=[c.__name__ for c, *_ in MUTATIONS]
+)
 def test_its_removal_is_missed(check, where, name, instead, tmp_path, monkeypatch):
     monkeypatch.setattr(where, name, instead(getattr(where, name)))
     with pytest.raises((AssertionError, pytest.fail.Exception)):

@@ -155,7 +155,9 @@ def test_damaged_content_is_waited_out(store):
 
 
 def test_a_frozen_holder_may_not_send(store, monkeypatch):
-    """The clock is asked before each send; a wake-up after the end finds the lease over, renewed or not."""
+    """The clock is asked before each send; a wake-up after the end finds the lease over, renewed or
+    not.
+    """
     lease = Lease(store, "l", "a", LeaseConfig(ttl_s=60, renew_s=10, margin_s=5))
     lease.acquire()
     real = lease_module.monotonic()
@@ -175,7 +177,12 @@ from crawlkit.config import Lease as C
 l = Lease(LocalObjects(Path(sys.argv[1])), 'l', 'frozen', C(ttl_s=1.0, renew_s=0.1, margin_s=0.1))
 l.acquire(); print('held', flush=True); sys.stdin.readline(); print(l.may_send(), flush=True)
 """
-    child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert child.stdout.readline() == "held\n"
         os.kill(child.pid, signal.SIGSTOP)

@@ -1,4 +1,6 @@
-"""A whole slot against misbehaving servers on real sockets: for each case the outcome row and the WARC record, read by warcio."""
+"""A whole slot against misbehaving servers on real sockets: for each case the outcome row and the
+WARC record, read by warcio.
+"""
 
 from __future__ import annotations
 
@@ -59,12 +61,23 @@ def serve(cases: Sequence[Served]) -> Callable[[socket.socket, bytes, int], bool
     return answer
 
 
-def crawl(cases: Sequence[Served], server: RawServer, folder: Path, **fetch: object) -> tuple[SlotIO, dict[str, Capture]]:
-    cfg = Config.model_validate({
-        "fetch": {"connect_to": {"*.test": f"{ADDRESS}:{server.port}"}, "allow_private": [f"{ADDRESS}/32"], "timeout_s": DEADLINE_S, "connect_timeout_s": 1.0, "max_body_bytes": LIMIT, **fetch},
-        "politeness": {"delay_s": 0.0, "domain_delay_s": 0.0, "ip_delay_s": 0.0},
-        "lease": {"ttl_s": 20.0, "renew_s": 1.0, "margin_s": 0.5},
-    })  # fmt: skip
+def crawl(
+    cases: Sequence[Served], server: RawServer, folder: Path, **fetch: object
+) -> tuple[SlotIO, dict[str, Capture]]:
+    cfg = Config.model_validate(
+        {
+            "fetch": {
+                "connect_to": {"*.test": f"{ADDRESS}:{server.port}"},
+                "allow_private": [f"{ADDRESS}/32"],
+                "timeout_s": DEADLINE_S,
+                "connect_timeout_s": 1.0,
+                "max_body_bytes": LIMIT,
+                **fetch,
+            },
+            "politeness": {"delay_s": 0.0, "domain_delay_s": 0.0, "ip_delay_s": 0.0},
+            "lease": {"ttl_s": 20.0, "renew_s": 1.0, "margin_s": 0.5},
+        }
+    )
     io = slot_io(folder)
     run_slot(plan([f"http://c{n}.test/" for n in range(len(cases))]), cfg, io)
     return io, outcomes(io)
@@ -77,8 +90,20 @@ def record_of(io: SlotIO, c: Capture):
 
 def faults(case: Served, c: Capture, io: SlotIO, host: str) -> list[str]:
     """What is not as the case says: the row, then the record."""
-    found = {"outcome": c.outcome, "reason": c.reason, "status": c.status, "truncated": c.truncated, "redirect_to": c.redirect_to}
-    want = {"outcome": case.outcome, "reason": case.reason, "status": case.status, "truncated": case.truncated, "redirect_to": case.target and case.target.replace("{host}", host)}
+    found = {
+        "outcome": c.outcome,
+        "reason": c.reason,
+        "status": c.status,
+        "truncated": c.truncated,
+        "redirect_to": c.redirect_to,
+    }
+    want = {
+        "outcome": case.outcome,
+        "reason": case.reason,
+        "status": case.status,
+        "truncated": case.truncated,
+        "redirect_to": case.target and case.target.replace("{host}", host),
+    }
     wrong = [f"{k} is {found[k]!r}, not {want[k]!r}" for k in want if found[k] != want[k]]
     if case.note and case.note != "*" and case.note not in (c.detail or ""):
         wrong.append(f"detail is {c.detail!r}, not {case.note}")
@@ -92,12 +117,24 @@ def faults(case: Served, c: Capture, io: SlotIO, host: str) -> list[str]:
     headers, block = record.rec_headers, record.raw_stream.read()
     digest = "sha1:" + base64.b32encode(hashlib.sha1(case.body).digest()).decode()
     checks = {
-        "WARC-Type": ("response",), "WARC-Target-URI": (f"http://{host}/",), "WARC-Truncated": (case.truncated,), "WARC-IP-Address": (ADDRESS,),
-        "WARC-Payload-Digest": (digest,), "WARC-Record-ID": (c.warc_record_id,), "Content-Type": ("application/http; msgtype=response",),
-    }  # fmt: skip
+        "WARC-Type": ("response",),
+        "WARC-Target-URI": (f"http://{host}/",),
+        "WARC-Truncated": (case.truncated,),
+        "WARC-IP-Address": (ADDRESS,),
+        "WARC-Payload-Digest": (digest,),
+        "WARC-Record-ID": (c.warc_record_id,),
+        "Content-Type": ("application/http; msgtype=response",),
+    }
     if c.record_type == "revisit":  # an equal body came before
-        checks |= {"WARC-Type": ("revisit",), "WARC-Profile": ("http://netpreserve.org/warc/1.1/revisit/identical-payload-digest",)}
-    wrong += [f"{k} is {headers.get_header(k)!r}" for k, allowed in checks.items() if headers.get_header(k) not in allowed]
+        checks |= {
+            "WARC-Type": ("revisit",),
+            "WARC-Profile": ("http://netpreserve.org/warc/1.1/revisit/identical-payload-digest",),
+        }
+    wrong += [
+        f"{k} is {headers.get_header(k)!r}"
+        for k, allowed in checks.items()
+        if headers.get_header(k) not in allowed
+    ]
     body = b"" if c.record_type == "revisit" else case.body
     if not block.endswith(body) or not re.match(rb"HTTP/\d(\.\d)?[ \t]+%d" % case.status, block):
         wrong.append(f"block {block[:200]!r}")
@@ -121,7 +158,9 @@ def test_every_case(tmp_path):
 
 
 def test_the_llhttp_suite(tmp_path):
-    """All rows of the suite by real sockets: `ok` rows give status and body, `error` rows a recorded error or a flagged answer."""
+    """All rows of the suite by real sockets: `ok` rows give status and body, `error` rows a
+    recorded error or a flagged answer.
+    """
     rows = shared_rows("suites/llhttp/responses.jsonl")
     cases = [Served(row["id"], "llhttp", base64.b64decode(row["raw_response_b64"])) for row in rows]
     with raw_server(serve(cases), ADDRESS) as server:
@@ -134,8 +173,19 @@ def test_the_llhttp_suite(tmp_path):
         elif row["status"] == 101:  # well formed, but we asked for no upgrade
             good = c.reason == "http_malformed"
         else:
-            same = c.record_type == "revisit" or record_of(io, c).raw_stream.read().endswith(base64.b64decode(row["body_b64"]))
-            good = c.status == row["status"] and (same or row["id"] in ("ll16", "ll36"))  # two rows whose body is not what their bytes say
+            same = c.record_type == "revisit" or record_of(io, c).raw_stream.read().endswith(
+                base64.b64decode(row["body_b64"])
+            )
+            good = c.status == row["status"] and (
+                same or row["id"] in ("ll16", "ll36")
+            )  # two rows whose body is not what their bytes say
         if not good:
-            wrong[row["id"], row["about"]] = (row["verdict"], row.get("status"), c.outcome, c.reason, c.status, c.detail)
+            wrong[row["id"], row["about"]] = (
+                row["verdict"],
+                row.get("status"),
+                c.outcome,
+                c.reason,
+                c.status,
+                c.detail,
+            )
     assert wrong == {}

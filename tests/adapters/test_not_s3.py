@@ -1,4 +1,7 @@
-"""What answers is no S3 store: a web page, an error page, noise. One message that names the setting, no traceback."""
+"""What answers is no S3 store: a web page, an error page, noise.
+
+One message that names the setting, no traceback.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,11 @@ from crawlkit.exports.source import Source
 from tests.crawlproc import run
 from tests.s3_server import KEYS, settings
 
-PAGES = {"page": (200, b"<html>a console</html>"), "lost page": (404, b"<html>nothing</html>"), "noise": (200, b"<ListBucketResult><Contents>\xff")}
+PAGES = {
+    "page": (200, b"<html>a console</html>"),
+    "lost page": (404, b"<html>nothing</html>"),
+    "noise": (200, b"<ListBucketResult><Contents>\xff"),
+}
 
 
 @pytest.fixture(params=PAGES)
@@ -46,15 +53,30 @@ def test_objects(site):
     kind, endpoint = site
     store = open_objects("s3://crawl/x", settings(endpoint, give_up_s=1))
     for call in (lambda: store.get("a"), lambda: store.put_if_absent("a", b"1")):
-        with pytest.raises((StoreRefused, StoreUnavailable), match="HTTP 404" if kind == "lost page" else "s3.endpoint_url"):
+        with pytest.raises(
+            (StoreRefused, StoreUnavailable),
+            match="HTTP 404" if kind == "lost page" else "s3.endpoint_url",
+        ):
             call()
 
 
 def test_commands(site, tmp_path):
     kind, endpoint = site
-    sets = [f"--set=s3.{key}={value}" for key, value in {"endpoint_url": endpoint, "region": "us-east-1", "path_style": "true", "give_up_s": 1}.items()]
+    sets = [
+        f"--set=s3.{key}={value}"
+        for key, value in {
+            "endpoint_url": endpoint,
+            "region": "us-east-1",
+            "path_style": "true",
+            "give_up_s": 1,
+        }.items()
+    ]
     done = run("status", "--data", "s3://crawl/x", *sets)
-    assert done.code == 2 and done.err.startswith("crawlkit: cannot get s3://crawl/x/state/crawl.json") and "Traceback" not in done.err
+    assert (
+        done.code == 2
+        and done.err.startswith("crawlkit: cannot get s3://crawl/x/state/crawl.json")
+        and "Traceback" not in done.err
+    )
     cfg = parse_config("", sets=tuple(s.removeprefix("--set=") for s in sets))
     with pytest.raises((StoreRefused, StoreUnavailable, ConfigError)):
         Source("s3://crawl/x", cfg)
@@ -64,4 +86,10 @@ def test_exports_of_a_store_that_is_down(monkeypatch):
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(StoreUnavailable, match="s3.endpoint_url"):
-        Source("s3://crawl/x", parse_config("s3: {endpoint_url: 'http://127.0.0.1:1', region: us-east-1, path_style: true, give_up_s: 1}"))
+        Source(
+            "s3://crawl/x",
+            parse_config(
+                "s3: {endpoint_url: 'http://127.0.0.1:1', region: us-east-1, path_style: true,"
+                " give_up_s: 1}"
+            ),
+        )

@@ -1,4 +1,6 @@
-"""The object seam, on a local folder and on an S3 server: whole or not at all, and atomic compare-and-swap."""
+"""The object seam, on a local folder and on an S3 server: whole or not at all, and atomic
+compare-and-swap.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ from tests.s3_server import moto, settings, versitygw
 
 @pytest.fixture(scope="module")
 def s3():
-    with moto() as endpoint, FaultProxy(endpoint, share=0.0) as proxy:  # checks and sets one after the other
+    with (
+        moto() as endpoint,
+        FaultProxy(endpoint, share=0.0) as proxy,
+    ):  # checks and sets one after the other
         yield proxy.url
 
 
@@ -41,7 +46,9 @@ def local(tmp_path):
 def store(request, tmp_path):
     if request.param == "local":
         return request.getfixturevalue("local")
-    return open_objects(f"s3://crawl/{tmp_path.name}", settings(request.getfixturevalue(request.param)))
+    return open_objects(
+        f"s3://crawl/{tmp_path.name}", settings(request.getfixturevalue(request.param))
+    )
 
 
 def test_put_get_list_delete(store):
@@ -82,7 +89,9 @@ def test_files_and_ranges(store, tmp_path):
     assert abs(store.modified("w/x.warc.gz") - time.time()) < 10
 
 
-@pytest.mark.parametrize("key", ["", "/etc/passwd", "a/../../b", "a//b", "a/", ".", ".tmp/x", ".cas.lock", "a\0b"])
+@pytest.mark.parametrize(
+    "key", ["", "/etc/passwd", "a/../../b", "a//b", "a/", ".", ".tmp/x", ".cas.lock", "a\0b"]
+)
 def test_keys_stay_inside_the_store(store, key):
     with pytest.raises(ValueError):
         store.put_if_absent(key, b"")
@@ -117,9 +126,23 @@ def test_compare_and_swap_loses_no_increment_between_threads(store):
 
 
 def test_compare_and_swap_has_one_winner_between_processes(local):
-    code = "import sys; from pathlib import Path; from crawlkit.adapters.objects import LocalObjects as L; print(L(Path(sys.argv[1])).compare_and_swap('k', sys.argv[2].encode(), None) is not None)"
-    running = [subprocess.Popen([sys.executable, "-c", code, str(local.root), str(i)], stdout=subprocess.PIPE, text=True) for i in range(4)]
-    assert sorted(p.communicate(timeout=20)[0].strip() for p in running) == ["False", "False", "False", "True"]
+    code = (
+        "import sys; from pathlib import Path; from crawlkit.adapters.objects import LocalObjects"
+        " as L; print(L(Path(sys.argv[1])).compare_and_swap('k', sys.argv[2].encode(), None) is not"
+        " None)"
+    )
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(local.root), str(i)], stdout=subprocess.PIPE, text=True
+        )
+        for i in range(4)
+    ]
+    assert sorted(p.communicate(timeout=20)[0].strip() for p in running) == [
+        "False",
+        "False",
+        "False",
+        "True",
+    ]
 
 
 def test_a_full_disk_is_named_and_leaves_nothing(local, monkeypatch):
@@ -157,5 +180,8 @@ def test_what_a_killed_writer_has_left_is_removed_once_it_is_old(local):
         path.write_bytes(b"")
         os.utime(path, (time.time() - age_s,) * 2)
     assert local.abort_unfinished(time.time() - 50) == 2
-    assert sorted(p.name for p in (local.root / ".tmp").iterdir()) == ["holder", "new"]  # the folder has just changed
+    assert sorted(p.name for p in (local.root / ".tmp").iterdir()) == [
+        "holder",
+        "new",
+    ]  # the folder has just changed
     assert local.list() == ["a"]

@@ -1,4 +1,6 @@
-"""S3 where it is not a folder: lost answers, faults, multipart uploads, unfinished ones, and errors that name the fix."""
+"""S3 where it is not a folder: lost answers, faults, multipart uploads, unfinished ones, and errors
+that name the fix.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ import threading
 import pytest
 
 from crawlkit.adapters import objects_s3
-from crawlkit.adapters.objects import ObjectMissing, StoreFull, StoreRefused, StoreUnavailable, open_objects
+from crawlkit.adapters.objects import (
+    ObjectMissing,
+    StoreFull,
+    StoreRefused,
+    StoreUnavailable,
+    open_objects,
+)
 from crawlkit.config import S3
 from tests.fault_proxy import FaultProxy
 from tests.s3_server import moto, settings
@@ -79,7 +87,9 @@ def test_a_file_in_parts_is_whole_or_not_there(proxy, tmp_path):
     Once(proxy, None, "500", None, "reset", None, None, "lost")  # create; parts; complete
     assert store.put_file_if_absent("big", path)
     with store.open_range("big") as f:
-        assert hashlib.file_digest(f, "sha256").digest() == hashlib.sha256(path.read_bytes()).digest()
+        assert (
+            hashlib.file_digest(f, "sha256").digest() == hashlib.sha256(path.read_bytes()).digest()
+        )
     assert not store.put_file_if_absent("big", path)
     assert list(store.unfinished()) == []
 
@@ -93,7 +103,9 @@ def test_an_upload_that_fails_leaves_nothing(proxy, tmp_path):
         store.put_file_if_absent("big", path)
     Once(proxy)
     assert store.list() == []
-    left = [begun for _, _, begun in store.unfinished()]  # its abort met the same fault: the janitor's
+    left = [
+        begun for _, _, begun in store.unfinished()
+    ]  # its abort met the same fault: the janitor's
     assert store.abort_unfinished(min(left, default=0)) == 0
     assert store.abort_unfinished(max(left, default=0) + 1) == len(left) == 1
     assert list(store.unfinished()) == []
@@ -111,7 +123,12 @@ def test_a_listing_longer_than_a_page(endpoint, tmp_path, monkeypatch):
 def test_a_store_that_is_down(proxy, tmp_path):
     store = at(proxy.url, tmp_path.name, give_up_s=0.2)
     proxy.down = True
-    for call in (lambda: store.put_if_absent("a", b""), lambda: store.get("a"), store.list, lambda: store.size("a")):
+    for call in (
+        lambda: store.put_if_absent("a", b""),
+        lambda: store.get("a"),
+        store.list,
+        lambda: store.size("a"),
+    ):
         with pytest.raises(StoreUnavailable, match="check that the store is up"):
             call()
     proxy.down = False
@@ -133,7 +150,11 @@ def test_errors_name_bucket_key_and_fix(endpoint, tmp_path, monkeypatch):
 
 def test_a_full_store(proxy, tmp_path, monkeypatch):
     store = at(proxy.url, tmp_path.name)
-    monkeypatch.setitem(__import__("tests.fault_proxy", fromlist=["_CODES"])._CODES, "full", (507, "XMinioStorageFull"))
+    monkeypatch.setitem(
+        __import__("tests.fault_proxy", fromlist=["_CODES"])._CODES,
+        "full",
+        (507, "XMinioStorageFull"),
+    )
     Once(proxy, "full")
     with pytest.raises(StoreFull, match="no room left in the store s3://crawl/"):
         store.put_if_absent("a", b"")
@@ -152,8 +173,9 @@ def test_reading_stops_when_the_object_is_replaced(endpoint, tmp_path):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_counters_and_claims_survive_every_fault(endpoint, tmp_path, seed):
-    """Four writers through a proxy that fails a third of the calls: no increment is lost or made twice, unless the store
-    itself cannot say; each claim has one winner."""
+    """Four writers through a proxy that fails a third of the calls: no increment is lost or made
+    twice, unless the store itself cannot say; each claim has one winner.
+    """
     with FaultProxy(endpoint, share=0.33, seed=seed, timeout_s=0.6) as proxy:
         store = at(proxy.url, f"{tmp_path.name}-{seed}", timeout_s=0.3, give_up_s=30)
         store.put_if_absent("n", b"0")
@@ -184,4 +206,8 @@ def test_counters_and_claims_survive_every_fault(endpoint, tmp_path, seed):
 
 def test_a_forked_process_has_a_client_of_its_own():
     cfg = S3(region="eu-west-1")
-    assert objects_s3._client(cfg, os.getpid()) is objects_s3._client(cfg, os.getpid()) is not objects_s3._client(cfg, 1)
+    assert (
+        objects_s3._client(cfg, os.getpid())
+        is objects_s3._client(cfg, os.getpid())
+        is not objects_s3._client(cfg, 1)
+    )

@@ -9,15 +9,50 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.adapters.objects import LocalObjects
-from crawlkit.adapters.parts import Note, PartDamaged, WarcFile, decode, encode, encode_part, part_key, part_keys, read_part, read_round, read_slot, write_part
+from crawlkit.adapters.parts import (
+    Note,
+    PartDamaged,
+    WarcFile,
+    decode,
+    encode,
+    encode_part,
+    part_key,
+    part_keys,
+    read_part,
+    read_round,
+    read_slot,
+    write_part,
+)
 from crawlkit.records import Capture, RobotsCopy
 from crawlkit.rules.politeness import Event, HostState, after_answer
 from crawlkit.config import Config
 
-CAPTURE = Capture("r-0-1-0", "r", b"\x00\xff" * 8, "http://a.example/ü", "page", "a.example", 0, 1, 0, "fetched", status=200, started=1.25)
+CAPTURE = Capture(
+    "r-0-1-0",
+    "r",
+    b"\x00\xff" * 8,
+    "http://a.example/ü",
+    "page",
+    "a.example",
+    0,
+    1,
+    0,
+    "fetched",
+    status=200,
+    started=1.25,
+)
 RECORDS = [
     CAPTURE,
-    RobotsCopy("http://a.example", "a.example", 1.5, None, "timeout", "http://a.example/robots.txt", b"\xff\x00", 2.5),
+    RobotsCopy(
+        "http://a.example",
+        "a.example",
+        1.5,
+        None,
+        "timeout",
+        "http://a.example/robots.txt",
+        b"\xff\x00",
+        2.5,
+    ),
     after_answer(HostState("a.example"), Event(1.0, 2.0, 503, "7"), Config()),
     WarcFile("x.warc.gz", "r/x.warc.gz", 10, 2),
     Note("signals", {"a": [1, None]}),
@@ -37,9 +72,15 @@ def test_round_trip(record):
 
 def test_parts_are_read_in_order(store):
     for slot, attempt, n in ((1, 2, 0), (1, 1, 1), (1, 1, 0), (0, 1, 0), (12, 1, 0)):
-        write_part(store, part_key("r", slot, attempt, n), encode_part([Note(f"{slot}-{attempt}-{n}")]))
+        write_part(
+            store, part_key("r", slot, attempt, n), encode_part([Note(f"{slot}-{attempt}-{n}")])
+        )
     store.put("parts/r/00001/001/begun.json", b"{}")
-    assert [(p.attempt, p.n, p.records[0].kind) for p in read_slot(store, "r", 1)] == [(1, 0, "1-1-0"), (1, 1, "1-1-1"), (2, 0, "1-2-0")]
+    assert [(p.attempt, p.n, p.records[0].kind) for p in read_slot(store, "r", 1)] == [
+        (1, 0, "1-1-0"),
+        (1, 1, "1-1-1"),
+        (2, 0, "1-2-0"),
+    ]
     assert [p.slot for p in read_round(store, "r")] == [0, 1, 1, 1, 12]
     assert part_keys(store, "parts/r/")[0] == "parts/r/00000/001/part-00000.json"
     assert list(read_round(store, "other")) == []
@@ -74,7 +115,12 @@ def test_damage_names_object_and_line(store):
         read_part(store, key)
 
 
-@given(st.one_of(st.binary(max_size=60), st.text(max_size=60).map(lambda s: json.dumps({"rec": "capture", "url_key": s}).encode())))
+@given(
+    st.one_of(
+        st.binary(max_size=60),
+        st.text(max_size=60).map(lambda s: json.dumps({"rec": "capture", "url_key": s}).encode()),
+    )
+)
 def test_law_any_line_is_a_record_or_a_value_error(line):
     try:
         decode(line)

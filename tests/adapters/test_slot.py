@@ -1,4 +1,7 @@
-"""A whole slot against loopback servers: pace, outcomes, what is stored. The servers' own log is the judge of the pace."""
+"""A whole slot against loopback servers: pace, outcomes, what is stored.
+
+The servers' own log is the judge of the pace.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,25 @@ from crawlkit.loopback import Reply
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Capture
 from crawlkit.rules.politeness import HostState
-from tests.adapters.slotweb import HTML, SlotWeb, kept, last_states, outcomes, page, plan, slot_io, told
+from tests.adapters.slotweb import (
+    HTML,
+    SlotWeb,
+    kept,
+    last_states,
+    outcomes,
+    page,
+    plan,
+    slot_io,
+    told,
+)
 
 QUICK = {"politeness": {"delay_s": 0.02, "domain_delay_s": 0.0, "ip_delay_s": 0.0}}
 
 
 def test_an_ordinary_slot(tmp_path):
-    sites = {h: {f"/{i}": page(f"{h} {i}") for i in range(4)} for h in ("a.test", "b.test", "c.test")}
+    sites = {
+        h: {f"/{i}": page(f"{h} {i}") for i in range(4)} for h in ("a.test", "b.test", "c.test")
+    }
     io = slot_io(tmp_path)
     urls = [f"http://{h}/{i}" for i in range(4) for h in sites]
     with SlotWeb(sites) as web:
@@ -44,7 +59,9 @@ def test_an_ordinary_slot(tmp_path):
 
 
 def assert_stored(io, bodies: dict[str, bytes]) -> None:
-    """Each capture names a record that a public reader reads there, and the file passes the check."""
+    """Each capture names a record that a public reader reads there, and the file passes the
+    check.
+    """
     files = {w.filename for w in kept(io, WarcFile)}
     assert files == {k for k in io.warcs.list()}
     for name in files:
@@ -52,7 +69,17 @@ def assert_stored(io, bodies: dict[str, bytes]) -> None:
     found = outcomes(io)
     for url, body in bodies.items():
         c = found[url]
-        record = next(iter(ArchiveIterator(stdio.BytesIO(io.warcs.open_range(c.warc_filename, c.warc_record_offset, c.warc_record_length).read()))))
+        record = next(
+            iter(
+                ArchiveIterator(
+                    stdio.BytesIO(
+                        io.warcs.open_range(
+                            c.warc_filename, c.warc_record_offset, c.warc_record_length
+                        ).read()
+                    )
+                )
+            )
+        )
         assert record.rec_headers["WARC-Target-URI"] == url
         assert record.rec_headers["WARC-Record-ID"] == c.warc_record_id
         assert record.content_stream().read() == body
@@ -110,7 +137,19 @@ def test_names_and_addresses_that_cannot_be_asked(tmp_path):
     with SlotWeb({"a.test": {}, "down.test": {}}) as web:
         cfg = web.config(**QUICK)
         cfg.fetch.connect_to["down.test"] = "127.0.1.253:9"
-        run_slot(plan(["http://10.1.2.3/", "http://10.1.2.3/x", "http://a.test:81/", "http://down.test/", "http://nowhere.test/"]), cfg, io)
+        run_slot(
+            plan(
+                [
+                    "http://10.1.2.3/",
+                    "http://10.1.2.3/x",
+                    "http://a.test:81/",
+                    "http://down.test/",
+                    "http://nowhere.test/",
+                ]
+            ),
+            cfg,
+            io,
+        )
     assert told(io) == {
         "http://10.1.2.3/": ("refused", "address_forbidden"),
         "http://10.1.2.3/x": ("refused", "address_forbidden"),
@@ -122,10 +161,17 @@ def test_names_and_addresses_that_cannot_be_asked(tmp_path):
 
 
 def test_hosts_of_one_domain_and_of_one_address_keep_the_floor(tmp_path):
-    sites = {h: {f"/{i}": page("x") for i in range(2)} for h in ("a.one.test", "b.one.test", "c.test", "d.test")}
+    sites = {
+        h: {f"/{i}": page("x") for i in range(2)}
+        for h in ("a.one.test", "b.one.test", "c.test", "d.test")
+    }
     io = slot_io(tmp_path)
     with SlotWeb(sites, {"c.test": "127.0.1.254", "d.test": "127.0.1.254"}) as web:
-        run_slot(plan([f"http://{h}/{i}" for i in range(2) for h in sites]), web.config(politeness={"delay_s": 0.1, "domain_delay_s": 0.1, "ip_delay_s": 0.1}), io)
+        run_slot(
+            plan([f"http://{h}/{i}" for i in range(2) for h in sites]),
+            web.config(politeness={"delay_s": 0.1, "domain_delay_s": 0.1, "ip_delay_s": 0.1}),
+            io,
+        )
     assert len(web.log) == 12
     assert web.violations(0.1, 0.1, 0.1) == []
 
@@ -134,7 +180,14 @@ def test_many_hosts_at_once_up_to_the_limit(tmp_path):
     sites = {f"h{i}.test": {"/": page("x", delay_s=0.1)} for i in range(12)}
     io = slot_io(tmp_path)
     with SlotWeb(sites) as web:
-        run_slot(plan([f"http://{h}/" for h in sites]), web.config(politeness={"delay_s": 0.0, "domain_delay_s": 0.0, "ip_delay_s": 0.0}, fetch={"in_flight": 4}), io)
+        run_slot(
+            plan([f"http://{h}/" for h in sites]),
+            web.config(
+                politeness={"delay_s": 0.0, "domain_delay_s": 0.0, "ip_delay_s": 0.0},
+                fetch={"in_flight": 4},
+            ),
+            io,
+        )
     slow = [x for x in web.log if x.request.target == "/"]
     most = max(sum(y.start <= x.start < y.end for y in slow) for x in slow)
     assert most == 4
@@ -145,7 +198,9 @@ def test_an_operators_rate_and_parallel_requests(tmp_path):
     sites = {"a.test": {f"/{i}": page("x", delay_s=0.1) for i in range(6)}}
     with SlotWeb(sites) as web:
         state = HostState("a.test", operator_delay_s=0.0, parallel=3)
-        run_slot(plan([f"http://a.test/{i}" for i in range(6)], {"a.test": state}), web.config(), io)
+        run_slot(
+            plan([f"http://a.test/{i}" for i in range(6)], {"a.test": state}), web.config(), io
+        )
     assert max(x.in_flight for x in web.log) == 3
     assert last_states(io)["a.test"].parallel == 3
 
@@ -176,7 +231,12 @@ def test_what_does_not_fit_is_given_back_at_once_with_the_reason(tmp_path):
         "f.test": {},
         "g.test": {},
     }
-    states = {"d.test": HostState("d.test", quota_max=1), "g.test": HostState("g.test", cycle_quota_max=2), "e.test": HostState("e.test", robots_delay_s=2.0, last_request_end=time.time()), "f.test": HostState("f.test", retry_after_until=time.time() + 500)}
+    states = {
+        "d.test": HostState("d.test", quota_max=1),
+        "g.test": HostState("g.test", cycle_quota_max=2),
+        "e.test": HostState("e.test", robots_delay_s=2.0, last_request_end=time.time()),
+        "f.test": HostState("f.test", retry_after_until=time.time() + 500),
+    }
     began = time.time()
     with SlotWeb(sites) as web:
         cfg = web.config(**QUICK, round={"minutes": 0.3})
@@ -196,7 +256,11 @@ def test_what_does_not_fit_is_given_back_at_once_with_the_reason(tmp_path):
 def test_the_time_budget_ends_the_round(tmp_path):
     io = slot_io(tmp_path)
     with SlotWeb({"a.test": {f"/{i}": page("x") for i in range(20)}}) as web:
-        counts = run_slot(plan([f"http://a.test/{i}" for i in range(20)]), web.config(round={"minutes": 1 / 60}), io)
+        counts = run_slot(
+            plan([f"http://a.test/{i}" for i in range(20)]),
+            web.config(round={"minutes": 1 / 60}),
+            io,
+        )
     assert counts["deferred"] + counts["fetched"] == 20
     assert 2 <= counts["fetched"] <= 4
     assert {r for o, r in told(io).values() if o == "deferred"} == {"round_time"}
@@ -209,7 +273,10 @@ def test_rows_that_are_not_due_yet_wait_or_are_given_back(tmp_path):
         late = plan(["http://a.test/late"], not_before=time.time() + 3600)[1:]
         began = time.time()
         run_slot(soon + late, web.config(**QUICK), io)
-    assert told(io) == {"http://a.test/soon": ("fetched", None), "http://a.test/late": ("deferred", "round_time")}
+    assert told(io) == {
+        "http://a.test/soon": ("fetched", None),
+        "http://a.test/late": ("deferred", "round_time"),
+    }
     assert time.time() - began >= 0.5
 
 
@@ -220,15 +287,35 @@ def test_revisits(tmp_path):
         return Reply(304) if request.headers.get("if-none-match") == '"v1"' else page("never")
 
     digest = "sha1:7YC3ZXG4JEUACJ4BUXY2FJ34XNJZRYIG"  # SHA-1 of b"one"
-    earlier = {"prev_payload_digest": digest, "prev_capture_id": "r0-0-1-7", "prev_fetched_at": 1_700_000_000.0}
-    with SlotWeb({"a.test": {"/kept": conditional, "/same": page("one"), "/twin1": page("two"), "/twin2": page("two")}}) as web:
+    earlier = {
+        "prev_payload_digest": digest,
+        "prev_capture_id": "r0-0-1-7",
+        "prev_fetched_at": 1_700_000_000.0,
+    }
+    with SlotWeb(
+        {
+            "a.test": {
+                "/kept": conditional,
+                "/same": page("one"),
+                "/twin1": page("two"),
+                "/twin2": page("two"),
+            }
+        }
+    ) as web:
         items = plan(["http://a.test/kept"], etag='"v1"', **earlier)
-        items += plan(["http://a.test/same"], **earlier)[1:] + plan(["http://a.test/twin1", "http://a.test/twin2"])[1:]
+        items += (
+            plan(["http://a.test/same"], **earlier)[1:]
+            + plan(["http://a.test/twin1", "http://a.test/twin2"])[1:]
+        )
         for rank, item in enumerate(items):
             item.rank = rank
         run_slot(items, web.config(**QUICK), io)
     got = outcomes(io)
-    facts = {u.rpartition("/")[2]: (c.outcome, c.record_type, c.revisit_of) for u, c in got.items() if c.kind == "page"}
+    facts = {
+        u.rpartition("/")[2]: (c.outcome, c.record_type, c.revisit_of)
+        for u, c in got.items()
+        if c.kind == "page"
+    }
     assert facts == {
         "kept": ("not_modified", "revisit", "r0-0-1-7"),
         "same": ("fetched", "revisit", "r0-0-1-7"),
@@ -238,7 +325,11 @@ def test_revisits(tmp_path):
     headers = {}
     for name in io.warcs.list():
         with io.warcs.open_range(name) as f:
-            headers |= {r.rec_headers["WARC-Target-URI"]: r.rec_headers for r in ArchiveIterator(f) if r.rec_type == "revisit"}
+            headers |= {
+                r.rec_headers["WARC-Target-URI"]: r.rec_headers
+                for r in ArchiveIterator(f)
+                if r.rec_type == "revisit"
+            }
     assert headers["http://a.test/kept"]["WARC-Profile"].endswith("server-not-modified")
     assert headers["http://a.test/same"]["WARC-Refers-To-Date"] == "2023-11-14T22:13:20Z"
     assert headers["http://a.test/twin2"]["WARC-Refers-To-Target-URI"] == "http://a.test/twin1"
@@ -247,7 +338,11 @@ def test_revisits(tmp_path):
 def test_files_roll_and_each_part_names_its_own(tmp_path):
     io = slot_io(tmp_path)
     with SlotWeb({"a.test": {f"/{i}": page(f"{i}" * 400) for i in range(6)}}) as web:
-        run_slot(plan([f"http://a.test/{i}" for i in range(6)]), web.config(**QUICK, warc={"roll_bytes": 2048}), io)
+        run_slot(
+            plan([f"http://a.test/{i}" for i in range(6)]),
+            web.config(**QUICK, warc={"roll_bytes": 2048}),
+            io,
+        )
     files = kept(io, WarcFile)
     assert len(files) > 2
     assert_stored(io, {f"http://a.test/{i}": f"{i}".encode() * 400 for i in range(6)})
@@ -255,15 +350,29 @@ def test_files_roll_and_each_part_names_its_own(tmp_path):
 
 def test_the_stop_list_is_heeded_before_the_next_request(tmp_path):
     io = slot_io(tmp_path, stop_list_s=0.2)
-    io.objects.put("control/stop.json", json.dumps({"hosts": ["b.test"], "domains": ["c.test"]}).encode())
+    io.objects.put(
+        "control/stop.json", json.dumps({"hosts": ["b.test"], "domains": ["c.test"]}).encode()
+    )
 
     def third(_):
-        io.objects.put("control/stop.json", json.dumps({"hosts": ["a.test"], "domains": []}).encode())
+        io.objects.put(
+            "control/stop.json", json.dumps({"hosts": ["a.test"], "domains": []}).encode()
+        )
         return page("x")
 
-    sites = {"a.test": {f"/{i}": page("x") for i in range(20)} | {"/2": third}, "b.test": {}, "www.c.test": {}}
+    sites = {
+        "a.test": {f"/{i}": page("x") for i in range(20)} | {"/2": third},
+        "b.test": {},
+        "www.c.test": {},
+    }
     with SlotWeb(sites) as web:
-        run_slot(plan([f"http://a.test/{i}" for i in range(20)] + ["http://b.test/", "http://www.c.test/"]), web.config(politeness={"delay_s": 0.1}), io)
+        run_slot(
+            plan(
+                [f"http://a.test/{i}" for i in range(20)] + ["http://b.test/", "http://www.c.test/"]
+            ),
+            web.config(politeness={"delay_s": 0.1}),
+            io,
+        )
     assert web.asked("b.test") == web.asked("www.c.test") == []
     assert 4 <= len(web.asked("a.test")) <= 8
     assert told(io)["http://a.test/19"] == ("deferred", "stop_list")
@@ -274,11 +383,20 @@ def test_an_operator_sets_the_pace_of_a_running_slot(tmp_path):
     io = slot_io(tmp_path, stop_list_s=0.1)
 
     def third(_):
-        io.objects.put("control/stop.json", json.dumps({"policies": {"a.test": {"delay_s": 0.6, "parallel": 1, "cycle_quota_max": 6}}}).encode())
+        io.objects.put(
+            "control/stop.json",
+            json.dumps(
+                {"policies": {"a.test": {"delay_s": 0.6, "parallel": 1, "cycle_quota_max": 6}}}
+            ).encode(),
+        )
         return page("x")
 
     with SlotWeb({"a.test": {f"/{i}": page("x") for i in range(8)} | {"/2": third}}) as web:
-        run_slot(plan([f"http://a.test/{i}" for i in range(8)]), web.config(politeness={"delay_s": 0.15}), io)
+        run_slot(
+            plan([f"http://a.test/{i}" for i in range(8)]),
+            web.config(politeness={"delay_s": 0.15}),
+            io,
+        )
     starts = [x.start for x in sorted(web.log, key=lambda x: x.start)]
     gaps = [b - a for a, b in zip(starts, starts[1:])]
     assert len(starts) == 7  # robots.txt and the quota's 6 pages
@@ -333,7 +451,14 @@ def test_progress_is_shown(tmp_path):
     with SlotWeb({"a.test": {"/1": page("x", delay_s=0.3), "/2": look, "/3": page("x")}}) as web:
         run_slot(plan([f"http://a.test/{i}" for i in range(1, 4)]), web.config(**QUICK), io)
     assert seen[0]["done"] + seen[0]["queued"] + seen[0]["in_flight"] == 4
-    assert json.loads(io.objects.get("progress/r1/0.json")[0]) | {"slowest": 0, "bytes": 0} == {"queued": 0, "in_flight": 0, "done": 4, "failed": 1, "bytes": 0, "slowest": 0}
+    assert json.loads(io.objects.get("progress/r1/0.json")[0]) | {"slowest": 0, "bytes": 0} == {
+        "queued": 0,
+        "in_flight": 0,
+        "done": 4,
+        "failed": 1,
+        "bytes": 0,
+        "slowest": 0,
+    }
 
 
 def test_one_poisonous_answer_does_not_sink_the_slot(tmp_path, monkeypatch):
@@ -346,7 +471,10 @@ def test_one_poisonous_answer_does_not_sink_the_slot(tmp_path, monkeypatch):
     monkeypatch.setattr(slot_send, "FetchRequest", build)
     with SlotWeb({"a.test": {"/good": page("x")}}) as web:
         run_slot(plan(["http://a.test/bad", "http://a.test/good"]), web.config(**QUICK), io)
-    assert told(io) == {"http://a.test/bad": ("failed", "http_malformed"), "http://a.test/good": ("fetched", None)}
+    assert told(io) == {
+        "http://a.test/bad": ("failed", "http_malformed"),
+        "http://a.test/good": ("fetched", None),
+    }
 
 
 def test_a_full_store_ends_the_attempt_and_the_next_one_loses_nothing(tmp_path, monkeypatch):

@@ -1,4 +1,6 @@
-"""Killed, frozen and doubled slots: nothing lost, nothing recorded twice, no gap broken (N1, N2, B6)."""
+"""Killed, frozen and doubled slots: nothing lost, nothing recorded twice, no gap broken (N1, N2,
+B6).
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,32 @@ HOSTS = ("a.test", "b.test", "c.test")
 SITES = {h: {f"/{i}": page(f"{h} {i}", delay_s=0.05) for i in range(6)} for h in HOSTS}
 URLS = [f"http://{h}/{i}" for i in range(6) for h in HOSTS]
 ROWS = len(URLS) + len(HOSTS)
-SHORT = {"fetch": {"timeout_s": 0.5, "connect_timeout_s": 0.5}, "lease": {"ttl_s": 1.3, "renew_s": 0.2, "margin_s": 0.2}, "warc": {"roll_s": 0.3}}
+SHORT = {
+    "fetch": {"timeout_s": 0.5, "connect_timeout_s": 0.5},
+    "lease": {"ttl_s": 1.3, "renew_s": 0.2, "margin_s": 0.2},
+    "warc": {"roll_s": 0.3},
+}
 
 
 def start(folder: Path, cfg: Config) -> subprocess.Popen[str]:
-    child = subprocess.Popen([sys.executable, "-m", "tests.adapters.slot_child"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"})
-    child.stdin.write(json.dumps({"folder": str(folder), "urls": URLS, "config": cfg.model_dump(mode="json", by_alias=True)}))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.adapters.slot_child"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"},
+    )
+    child.stdin.write(
+        json.dumps(
+            {
+                "folder": str(folder),
+                "urls": URLS,
+                "config": cfg.model_dump(mode="json", by_alias=True),
+            }
+        )
+    )
     child.stdin.close()
     assert child.stdout.readline() == "started\n"
     return child
@@ -58,9 +80,14 @@ def requests_of(web: SlotWeb) -> Counter[str]:
     return Counter(f"http://{x.request.host}{x.request.target}" for x in web.log)
 
 
-@pytest.mark.parametrize("after", [pytest.param(n, marks=[] if n == 8 else pytest.mark.slow) for n in (1, 2, 4, 8, 12, 16, 20)])
+@pytest.mark.parametrize(
+    "after",
+    [pytest.param(n, marks=[] if n == 8 else pytest.mark.slow) for n in (1, 2, 4, 8, 12, 16, 20)],
+)
 def test_killed_at_any_moment(tmp_path, after):
-    """kill -9 after some requests; the next attempt waits the lease out and does the rest, and only that."""
+    """kill -9 after some requests; the next attempt waits the lease out and does the rest, and only
+    that.
+    """
     io = slot_io(tmp_path)
     with SlotWeb(SITES) as web:
         cfg = web.config(**SHORT)
@@ -109,7 +136,10 @@ def test_two_attempts_at_once_share_the_work_of_one(tmp_path):
     done = []
     with SlotWeb(SITES) as web:
         cfg = web.config(**SHORT)
-        attempts = [threading.Thread(target=lambda: done.append(run_slot(plan(URLS), cfg, io))) for _ in range(2)]
+        attempts = [
+            threading.Thread(target=lambda: done.append(run_slot(plan(URLS), cfg, io)))
+            for _ in range(2)
+        ]
         for t in attempts:
             t.start()
         for t in attempts:
@@ -122,7 +152,17 @@ def test_two_attempts_at_once_share_the_work_of_one(tmp_path):
 def test_a_lease_held_by_a_living_attempt_is_an_error_in_the_end(tmp_path):
     io = slot_io(tmp_path)
     with SlotWeb(SITES) as web:
-        io.objects.put("leases/r1/00000.json", json.dumps({"holder": "other", "expires": time.time() + 3600, "released": False, "clean": False}).encode())
+        io.objects.put(
+            "leases/r1/00000.json",
+            json.dumps(
+                {
+                    "holder": "other",
+                    "expires": time.time() + 3600,
+                    "released": False,
+                    "clean": False,
+                }
+            ).encode(),
+        )
         with pytest.raises(LeaseHeld):
             run_slot(plan(URLS), web.config(**SHORT), io)
         assert web.log == []
@@ -137,7 +177,12 @@ def test_a_lost_lease_ends_the_attempt(tmp_path):
         if thefts:
             return page("x")
         thefts.append(1)
-        io.objects.put("leases/r1/00000.json", json.dumps({"holder": "thief", "expires": time.time() + 1, "released": False, "clean": False}).encode())
+        io.objects.put(
+            "leases/r1/00000.json",
+            json.dumps(
+                {"holder": "thief", "expires": time.time() + 1, "released": False, "clean": False}
+            ).encode(),
+        )
         return page("x")
 
     with SlotWeb({"a.test": {"/1": steal} | {f"/{i}": page("x") for i in range(2, 9)}}) as web:
@@ -185,10 +230,14 @@ class Connecting:
         pass
 
 
-def test_a_request_that_was_still_connecting_when_the_process_froze_is_not_sent(tmp_path, monkeypatch):
+def test_a_request_that_was_still_connecting_when_the_process_froze_is_not_sent(
+    tmp_path, monkeypatch
+):
     io = slot_io(tmp_path, engine=lambda fetch: Connecting())
     real = lease.monotonic
-    frozen = threading.Timer(0.25, lambda: monkeypatch.setattr(lease, "monotonic", lambda: real() + 61))
+    frozen = threading.Timer(
+        0.25, lambda: monkeypatch.setattr(lease, "monotonic", lambda: real() + 61)
+    )
     frozen.start()
     with pytest.raises(LeaseLost):
         run_slot(plan(["http://a.test/"]), Config(politeness={"ip_delay_s": 0}), io)
@@ -204,6 +253,8 @@ def test_a_stop_from_outside_ends_the_round_early(tmp_path):
         return page("x")
 
     with SlotWeb({"a.test": {"/3": third} | {f"/{i}": page("x") for i in (1, 2, 4, 5, 6)}}) as web:
-        counts = run_slot(plan([f"http://a.test/{i}" for i in range(1, 7)]), web.config(), io, stop=stop)
+        counts = run_slot(
+            plan([f"http://a.test/{i}" for i in range(1, 7)]), web.config(), io, stop=stop
+        )
     assert counts["fetched"] == 3
     assert counts["deferred"] == 3

@@ -1,4 +1,6 @@
-"""Laws of a slot over random webs, with an engine of given answers: every row gets one outcome, whatever the hosts do."""
+"""Laws of a slot over random webs, with an engine of given answers: every row gets one outcome,
+whatever the hosts do.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ from crawlkit.rules.robots import parse
 from crawlkit.rules.urls import host_of
 from tests.adapters.slotweb import kept, outcomes, plan, slot_io
 
-ROBOTS = [b"", b"User-agent: *\nDisallow: /1\n", b"User-agent: *\nDisallow: /\n", b"User-agent: *\nCrawl-delay: 0.05\n"]
+ROBOTS = [
+    b"",
+    b"User-agent: *\nDisallow: /1\n",
+    b"User-agent: *\nDisallow: /\n",
+    b"User-agent: *\nCrawl-delay: 0.05\n",
+]
 DELAY_S = 0.01
 
 
@@ -31,8 +38,13 @@ class RandomWeb:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.hosts = [f"{c}.{d}.test" for d in "xy" for c in "abcd"]
-        self.kind = {h: self.chance.choice(["well", "well", "well", "moody", "down", "busy", "nowhere"]) for h in self.hosts}
-        self.robots = {h: self.chance.choice([*ROBOTS, 404, 503, 429, None, "hop", "far"]) for h in self.hosts}
+        self.kind = {
+            h: self.chance.choice(["well", "well", "well", "moody", "down", "busy", "nowhere"])
+            for h in self.hosts
+        }
+        self.robots = {
+            h: self.chance.choice([*ROBOTS, 404, 503, 429, None, "hop", "far"]) for h in self.hosts
+        }
         self.ip = {h: f"8.8.8.{self.chance.randrange(1, 5)}" for h in self.hosts}
         self.open: Counter[str] = Counter()
         self.log: list[Sent] = []
@@ -55,10 +67,24 @@ class RandomWeb:
         await asyncio.sleep(self.chance.choice([0, 0, 0.002, 0.01]))
         self.open[host] -= 1
         end = time.monotonic()
-        self.log.append(Sent(host, began, end, DELAY_S, registered_domain(host), self.ip[host], url=request.url))
+        self.log.append(
+            Sent(host, began, end, DELAY_S, registered_domain(host), self.ip[host], url=request.url)
+        )
         status, headers, body = self._reply(host, request.url)
         error = None if status else Reason.DISCONNECTED
-        return Answer(request.url, status, headers=headers, header_bytes=b"HTTP/1.1 %d x\r\n\r\n" % (status or 0), body=body, error=error, ip=self.ip[host], wall_start=wall, wall_end=wall + end - began, mono_start=began, mono_end=end)
+        return Answer(
+            request.url,
+            status,
+            headers=headers,
+            header_bytes=b"HTTP/1.1 %d x\r\n\r\n" % (status or 0),
+            body=body,
+            error=error,
+            ip=self.ip[host],
+            wall_start=wall,
+            wall_end=wall + end - began,
+            mono_start=began,
+            mono_end=end,
+        )
 
     def _reply(self, host: str, url: str):
         if url.endswith("/robots.txt"):
@@ -68,30 +94,52 @@ class RandomWeb:
             if robots == "far":
                 return 301, [("Location", "http://elsewhere.example/robots.txt")], b""
             return (200, [], robots) if isinstance(robots, bytes) else (robots, [], b"")
-        mood = {"well": [200, 200, 404], "moody": [200, 500, None, 301], "down": [500, 503, None], "busy": [200, 429]}[self.kind[host]]
+        mood = {
+            "well": [200, 200, 404],
+            "moody": [200, 500, None, 301],
+            "down": [500, 503, None],
+            "busy": [200, 429],
+        }[self.kind[host]]
         status = self.chance.choice(mood)
-        headers = {301: [("Location", "/1")], 429: [("Retry-After", self.chance.choice(["1", "60", "soon"]))]}.get(status, [])
+        headers = {
+            301: [("Location", "/1")],
+            429: [("Retry-After", self.chance.choice(["1", "60", "soon"]))],
+        }.get(status, [])
         return status, headers, b"body" if status == 200 else b""
 
     async def close(self) -> None:
         pass
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=[] if n < 5 else pytest.mark.slow) for n in range(40)])
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=[] if n < 5 else pytest.mark.slow) for n in range(40)]
+)
 def test_every_row_gets_one_outcome_and_no_rule_is_broken(tmp_path, seed):
     web = RandomWeb(seed)
     io = slot_io(tmp_path, engine=lambda fetch: web, progress_s=0.1)
     items = plan([f"http://{h}/{i}" for i in range(8) for h in web.hosts])
     cfg = Config(
-        politeness={"delay_s": DELAY_S, "domain_delay_s": 0.005, "ip_delay_s": 0.005, "max_backoff_s": 0.3},
-        round={"minutes": 2 / 60}, fetch={"in_flight": web.chance.choice([2, 50])}, breaker={"server_errors": 4}, warc={"roll_bytes": 4096},
-    )  # fmt: skip
+        politeness={
+            "delay_s": DELAY_S,
+            "domain_delay_s": 0.005,
+            "ip_delay_s": 0.005,
+            "max_backoff_s": 0.3,
+        },
+        round={"minutes": 2 / 60},
+        fetch={"in_flight": web.chance.choice([2, 50])},
+        breaker={"server_errors": 4},
+        warc={"roll_bytes": 4096},
+    )
     counts = run_slot(items, cfg, io, seed=seed)
     found = outcomes(io)
     rows = [c for c in kept(io, Capture) if c.is_outcome]
     assert {(c.url_key, c.kind) for c in rows} == {(i.url_key, i.kind) for i in items}
     assert len(rows) == len(items) == sum(counts.get(str(o), 0) for o in Outcome)
-    assert all(c.reason in set(Reason) for c in rows if c.outcome in ("deferred", "failed", "refused", "http_error", "robots_denied"))
+    assert all(
+        c.reason in set(Reason)
+        for c in rows
+        if c.outcome in ("deferred", "failed", "refused", "http_error", "robots_denied")
+    )
     assert violations(web.log, 0.005, 0.005) == []
     assert max(Counter(web.asked).values()) == 1 or "hop" in web.robots.values()
     for host in web.hosts:

@@ -1,6 +1,8 @@
-"""Seeded kills of a slot whose stores are in S3 behind a proxy that fails 5% of calls: nothing lost, nothing twice, no gap broken.
+"""Seeded kills of a slot whose stores are in S3 behind a proxy that fails 5% of calls: nothing
+lost, nothing twice, no gap broken.
 
-`CRAWLKIT_KILL_RUNS=100 pytest -s tests/adapters/test_slot_s3.py` runs a hundred and prints the totals; `CRAWLKIT_KILL_FROM=48` leaves out the first 48 seeds.
+`CRAWLKIT_KILL_RUNS=100 pytest -s tests/adapters/test_slot_s3.py` runs a hundred and prints the
+totals; `CRAWLKIT_KILL_FROM=48` leaves out the first 48 seeds.
 """
 
 from __future__ import annotations
@@ -27,11 +29,18 @@ from tests.fault_proxy import FaultProxy
 from tests.s3_server import moto
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNS = range(int(os.environ.get("CRAWLKIT_KILL_FROM", 0)), int(os.environ.get("CRAWLKIT_KILL_RUNS", 8)))
+RUNS = range(
+    int(os.environ.get("CRAWLKIT_KILL_FROM", 0)), int(os.environ.get("CRAWLKIT_KILL_RUNS", 8))
+)
 HOSTS = ("a.test", "b.test", "c.test")
 URLS = [f"http://{h}/{i}" for i in range(8) for h in HOSTS]
 ROWS = len(URLS) + len(HOSTS)
-SECTIONS = {"fetch": {"timeout_s": 0.5, "connect_timeout_s": 0.5}, "lease": {"ttl_s": 3.0, "renew_s": 0.3, "margin_s": 0.2}, "warc": {"roll_s": 0.3, "roll_bytes": 2000}, "storage": {"spool_s": 3.0}}
+SECTIONS = {
+    "fetch": {"timeout_s": 0.5, "connect_timeout_s": 0.5},
+    "lease": {"ttl_s": 3.0, "renew_s": 0.3, "margin_s": 0.2},
+    "warc": {"roll_s": 0.3, "roll_bytes": 2000},
+    "storage": {"spool_s": 3.0},
+}
 WAYS = ("kill", "kill twice", "freeze", "double", "store down for a while", "store down for longer")
 TOTALS: Counter[str] = Counter()
 
@@ -47,8 +56,25 @@ class Attempt:
     """The slot in a process of its own."""
 
     def __init__(self, folder: Path, place: str, cfg: Config) -> None:
-        self.process = subprocess.Popen([sys.executable, "-m", "tests.adapters.slot_child"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, env=os.environ | {"PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"})
-        self.process.stdin.write(json.dumps({"folder": str(folder), "place": place, "urls": URLS, "config": cfg.model_dump(mode="json", by_alias=True)}))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.adapters.slot_child"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=os.environ | {"PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"},
+        )
+        self.process.stdin.write(
+            json.dumps(
+                {
+                    "folder": str(folder),
+                    "place": place,
+                    "urls": URLS,
+                    "config": cfg.model_dump(mode="json", by_alias=True),
+                }
+            )
+        )
         self.process.stdin.close()
 
     def end(self) -> None:
@@ -74,7 +100,9 @@ def test_run(endpoint, tmp_path, seed):
     with FaultProxy(endpoint, share=0.05, seed=seed, timeout_s=0.6) as proxy, SlotWeb(sites) as web:
         s3 = {"endpoint_url": proxy.url, "path_style": True, "timeout_s": 0.4, "give_up_s": 1.0}
         cfg = web.config(**SECTIONS, s3=s3)
-        judge = s3_io(place, web.config(s3=s3 | {"endpoint_url": endpoint}).s3, tmp_path)  # past the proxy
+        judge = s3_io(
+            place, web.config(s3=s3 | {"endpoint_url": endpoint}).s3, tmp_path
+        )  # past the proxy
 
         def begin() -> Attempt:
             attempts.append(Attempt(tmp_path / str(len(attempts)), place, cfg))
@@ -82,12 +110,19 @@ def test_run(endpoint, tmp_path, seed):
 
         try:
             first = begin()
-            wait_for(lambda: len(web.log) >= chance.randrange(1, 24) or first.process.poll() is not None)
+            wait_for(
+                lambda: len(web.log) >= chance.randrange(1, 24) or first.process.poll() is not None
+            )
             if way.startswith("kill"):
                 first.end()
                 if way == "kill twice":
                     second, n = begin(), len(web.log)
-                    wait_for(lambda: len(web.log) > n + chance.randrange(4) or second.process.poll() is not None)
+                    wait_for(
+                        lambda: (
+                            len(web.log) > n + chance.randrange(4)
+                            or second.process.poll() is not None
+                        )
+                    )
                     second.end()
             elif way == "freeze":
                 first.process.send_signal(signal.SIGSTOP)
@@ -101,7 +136,11 @@ def test_run(endpoint, tmp_path, seed):
             safe = Counter(c.url for c in kept(judge, Capture) if c.is_outcome)
             asked = Counter(f"http://{x.request.host}{x.request.target}" for x in web.log)
             for _ in range(8):  # as the engine runs a failed task again
-                if any(a.process.wait(60) == 0 for a in attempts if a.process.poll() is None or a.process.returncode == 0):
+                if any(
+                    a.process.wait(60) == 0
+                    for a in attempts
+                    if a.process.poll() is None or a.process.returncode == 0
+                ):
                     break
                 begin()
             for a in attempts:
@@ -127,7 +166,16 @@ def test_run(endpoint, tmp_path, seed):
         judge.warcs.abort_unfinished(time.time() + 60)
         assert list(judge.warcs.unfinished()) == []
         TOTALS.update(proxy.counts)
-        TOTALS.update({"runs": 1, way: 1, "attempts": len(attempts), "requests": len(web.log), "fetched again": len(web.log) - ROWS, "orphans": len(set(judge.warcs.list()) - named)})
+        TOTALS.update(
+            {
+                "runs": 1,
+                way: 1,
+                "attempts": len(attempts),
+                "requests": len(web.log),
+                "fetched again": len(web.log) - ROWS,
+                "orphans": len(set(judge.warcs.list()) - named),
+            }
+        )
 
 
 def test_the_plan_is_what_the_checks_count():

@@ -1,4 +1,6 @@
-"""The spool: nothing is lost, doubled or out of order while the store fails, and it has bounds (REQUIREMENTS F4)."""
+"""The spool: nothing is lost, doubled or out of order while the store fails, and it has bounds
+(REQUIREMENTS F4).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from tests.s3_server import moto, settings
 
 
 class Store(LocalObjects):
-    """A folder that does not answer while `down`; `log`: what was stored, in order; `lose`: so many answers are lost."""
+    """A folder that does not answer while `down`; `log`: what was stored, in order; `lose`: so many
+    answers are lost.
+    """
 
     down, lose, fail = False, 0, None
 
@@ -72,7 +76,11 @@ ORDER = ["0.warc.gz", "p/0", "p/1", "2.warc.gz", "p/2"]
 
 
 def fill(spool, tmp_path):
-    return [spool.ship("p/0", b"0", warc(tmp_path, 0)), spool.ship("p/1", b"1", None), spool.ship("p/2", b"2", warc(tmp_path, 2))]
+    return [
+        spool.ship("p/0", b"0", warc(tmp_path, 0)),
+        spool.ship("p/1", b"1", None),
+        spool.ship("p/2", b"2", warc(tmp_path, 2)),
+    ]
 
 
 def test_what_waits_is_stored_in_order_when_the_store_is_back(store, tmp_path):
@@ -190,7 +198,12 @@ def test_closing_does_not_wait_for_a_store_that_is_down(store, tmp_path):
 
 # -- a whole slot on S3
 
-CONFIG = {"politeness": {"delay_s": 0.05, "domain_delay_s": 0.0, "ip_delay_s": 0.0}, "lease": {"ttl_s": 12.0, "renew_s": 0.3, "margin_s": 0.2}, "fetch": {"timeout_s": 2.0}, "warc": {"roll_bytes": 3000}}
+CONFIG = {
+    "politeness": {"delay_s": 0.05, "domain_delay_s": 0.0, "ip_delay_s": 0.0},
+    "lease": {"ttl_s": 12.0, "renew_s": 0.3, "margin_s": 0.2},
+    "fetch": {"timeout_s": 2.0},
+    "warc": {"roll_bytes": 3000},
+}
 PAGES = [f"http://{h}/{i}" for i in range(30) for h in ("a.test", "b.test")]
 
 
@@ -202,12 +215,24 @@ def endpoint():
 
 def on_s3(url, tmp_path, **more):
     cfg: S3 = settings(url, **{"timeout_s": 0.4, "give_up_s": 0.5, **more})
-    return SlotIO(open_objects(f"s3://crawl/{tmp_path.name}/state", cfg), open_objects(f"s3://crawl/{tmp_path.name}/warc", cfg), tmp_path / "spool")
+    return SlotIO(
+        open_objects(f"s3://crawl/{tmp_path.name}/state", cfg),
+        open_objects(f"s3://crawl/{tmp_path.name}/warc", cfg),
+        tmp_path / "spool",
+    )
 
 
 def web_of_60(at_10=lambda: None):
     """Thirty pages of two hosts; `at_10` is called when one of them is asked for its page 10."""
-    return SlotWeb({h: {f"/{i}": page(f"{h} {i}" * 100) for i in range(30)} | {"/10": lambda _, h=h: (at_10(), page(f"{h} 10" * 100))[1]} for h in ("a.test", "b.test")})
+    return SlotWeb(
+        {
+            h: (
+                {f"/{i}": page(f"{h} {i}" * 100) for i in range(30)}
+                | {"/10": lambda _, h=h: (at_10(), page(f"{h} 10" * 100))[1]}
+            )
+            for h in ("a.test", "b.test")
+        }
+    )
 
 
 def assert_whole(io, web):
@@ -229,7 +254,9 @@ def test_a_slot_fetches_on_while_the_store_is_down(endpoint, tmp_path):
     def outage():
         if not proxy.down and not at_return:
             proxy.down = True
-            threading.Timer(2.5, lambda: (at_return.append(len(web.log)), setattr(proxy, "down", False))).start()
+            threading.Timer(
+                2.5, lambda: (at_return.append(len(web.log)), setattr(proxy, "down", False))
+            ).start()
 
     with FaultProxy(endpoint, share=0.0) as proxy, web_of_60(outage) as web:
         io = on_s3(proxy.url, tmp_path)
@@ -243,10 +270,22 @@ def test_a_slot_fetches_on_while_the_store_is_down(endpoint, tmp_path):
 @pytest.mark.ci
 def test_down_for_longer_the_urls_are_given_back(endpoint, tmp_path):
     over = []
-    with FaultProxy(endpoint, share=0.0) as proxy, web_of_60(lambda: setattr(proxy, "down", not over)) as web:
+    with (
+        FaultProxy(endpoint, share=0.0) as proxy,
+        web_of_60(lambda: setattr(proxy, "down", not over)) as web,
+    ):
         io = on_s3(proxy.url, tmp_path)
-        cfg = web.config(**CONFIG | {"lease": {"ttl_s": 4.0, "renew_s": 0.3, "margin_s": 0.2}, "politeness": CONFIG["politeness"] | {"delay_s": 0.3}}, storage={"spool_s": 0.5})
-        with pytest.raises((StoreUnavailable, LeaseLost)):  # whichever ends first, the wait or the lease
+        cfg = web.config(
+            **CONFIG
+            | {
+                "lease": {"ttl_s": 4.0, "renew_s": 0.3, "margin_s": 0.2},
+                "politeness": CONFIG["politeness"] | {"delay_s": 0.3},
+            },
+            storage={"spool_s": 0.5},
+        )
+        with pytest.raises(
+            (StoreUnavailable, LeaseLost)
+        ):  # whichever ends first, the wait or the lease
             run_slot(plan(PAGES), cfg, io)
         first = len(web.log)
         assert 20 <= first < 62
@@ -255,7 +294,9 @@ def test_down_for_longer_the_urls_are_given_back(endpoint, tmp_path):
         proxy.down = False
         counts = run_slot(plan(PAGES), cfg, io)
         assert_whole(io, web)
-        assert len(web.log) - first <= 62 - counts["done_before"] + 2  # what was stored is not fetched again (robots may be)
+        assert (
+            len(web.log) - first <= 62 - counts["done_before"] + 2
+        )  # what was stored is not fetched again (robots may be)
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""TLS connections of the engine beside what a server can do to them, in both versions of the protocol."""
+"""TLS connections of the engine beside what a server can do to them, in both versions of the
+protocol.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ def server(serve: Serve, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> It
 
 
 def fetched(port: int, n: int = 1, **more) -> list[Answer]:
-    return run(config(connect_to={"site.example": f"127.0.0.1:{port}"}, **more), *[get(URL)] * n, tls=trusting_context())
+    return run(
+        config(connect_to={"site.example": f"127.0.0.1:{port}"}, **more),
+        *[get(URL)] * n,
+        tls=trusting_context(),
+    )
 
 
 @contextlib.contextmanager
@@ -102,7 +108,9 @@ def test_records_that_no_key_made_end_the_body(version):
     assert (answer.error, answer.body, answer.truncated) == (None, b"half", "disconnect")
 
 
-@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28"])
+@pytest.mark.parametrize(
+    "said", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28"]
+)
 def test_a_handshake_that_the_server_ends_is_named(said):
     """It closes; it speaks no TLS; its alert says handshake failure. Nothing stays open."""
 
@@ -113,7 +121,9 @@ def test_a_handshake_that_the_server_ends_is_named(said):
     with server(serve) as port, nothing_left_open():
         answers = fetched(port, 5)
     assert {a.error for a in answers} == {Reason.TLS_FAIL if said else Reason.CONNECT_FAIL}
-    assert {a.error_detail for a in answers} == ({"ConnectionResetError"} if not said else {answers[0].error_detail})
+    assert {a.error_detail for a in answers} == (
+        {"ConnectionResetError"} if not said else {answers[0].error_detail}
+    )
 
 
 def test_the_server_learns_why_its_certificate_is_refused():
@@ -126,7 +136,11 @@ def test_the_server_learns_why_its_certificate_is_refused():
             told.append(err.reason)
 
     with server(serve, ssl.TLSVersion.TLSv1_2) as port:
-        (answer,) = run(config(connect_to={"site.example": f"127.0.0.1:{port}"}), get(URL), tls=ssl.create_default_context())
+        (answer,) = run(
+            config(connect_to={"site.example": f"127.0.0.1:{port}"}),
+            get(URL),
+            tls=ssl.create_default_context(),
+        )
     assert answer.error is Reason.TLS_CERT_INVALID
     assert told == ["TLSV1_ALERT_UNKNOWN_CA"]
 
@@ -147,8 +161,13 @@ def test_a_handshake_that_stalls_ends_at_its_deadline_and_harms_nobody():
     with server(serve) as slow, server(serve_at_once) as quick:
 
         async def both() -> list[Answer]:
-            engine = Engine(config(connect_to={"site.example": f"127.0.0.1:{slow}"}, connect_timeout_s=0.3), tls=trusting_context())
-            other = Engine(config(connect_to={"site.example": f"127.0.0.1:{quick}"}), tls=trusting_context())
+            engine = Engine(
+                config(connect_to={"site.example": f"127.0.0.1:{slow}"}, connect_timeout_s=0.3),
+                tls=trusting_context(),
+            )
+            other = Engine(
+                config(connect_to={"site.example": f"127.0.0.1:{quick}"}), tls=trusting_context()
+            )
             stalled = asyncio.create_task(engine.fetch(get(URL)))
             answers = [await other.fetch(get(URL)), await stalled]
             assert stalled.cancelling() == 0
@@ -171,7 +190,9 @@ def test_who_cancels_a_fetch_that_connects_cancels_it(after_s):
         client.recv(1)
 
     async def cancelled(port: int) -> None:
-        engine = Engine(config(connect_to={"site.example": f"127.0.0.1:{port}"}), tls=trusting_context())
+        engine = Engine(
+            config(connect_to={"site.example": f"127.0.0.1:{port}"}), tls=trusting_context()
+        )
         task = asyncio.create_task(engine.fetch(get(URL)))
         await asyncio.sleep(after_s)
         task.cancel()
@@ -199,7 +220,11 @@ class Kept(asyncio.BufferedProtocol):
 
     def __init__(self, pause_at: int = 0) -> None:
         self.got, self.pause_at, self.transport = bytearray(), pause_at, None
-        self.buffer, self.lost, self.ended = memoryview(bytearray(4096)), asyncio.get_running_loop().create_future(), False
+        self.buffer, self.lost, self.ended = (
+            memoryview(bytearray(4096)),
+            asyncio.get_running_loop().create_future(),
+            False,
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
@@ -222,7 +247,9 @@ class Kept(asyncio.BufferedProtocol):
 async def connected(port: int, **more) -> Kept:
     protocol, sock = Kept(**more), socket.socket()
     sock.setblocking(False)
-    await TlsTransport(sock, trusting_context(), "site.example", protocol).handshake(("127.0.0.1", port))
+    await TlsTransport(sock, trusting_context(), "site.example", protocol).handshake(
+        ("127.0.0.1", port)
+    )
     return protocol
 
 
@@ -281,14 +308,21 @@ def test_a_paused_transport_gives_nothing_and_loses_nothing(version, pause_at):
 
 
 def test_the_first_message_waits_for_a_connection_that_is_slow():
-    """A listener whose queue is full lets nobody in before it accepts; the SYN is then sent again after a second."""
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as clients:
+    """A listener whose queue is full lets nobody in before it accepts; the SYN is then sent again
+    after a second.
+    """
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as listener,
+        contextlib.ExitStack() as clients,
+    ):
         address = listener.getsockname()
         clients.enter_context(socket.create_connection(address))
 
         def serve() -> None:
             clients.enter_context(listener.accept()[0])
-            with _server_context(None, "site.example").wrap_socket(listener.accept()[0], server_side=True) as stream:
+            with _server_context(None, "site.example").wrap_socket(
+                listener.accept()[0], server_side=True
+            ) as stream:
                 stream.sendall(stream.recv(1))
 
         async def use() -> Kept:
@@ -313,7 +347,12 @@ def test_after_abort_nothing_happens():
         protocol = await connected(port)
         transport = protocol.transport
         transport.abort()
-        for call in (transport.abort, partial(transport.write, b"x"), transport.pause_reading, transport.resume_reading):
+        for call in (
+            transport.abort,
+            partial(transport.write, b"x"),
+            transport.pause_reading,
+            transport.resume_reading,
+        ):
             call()
         assert transport.is_closing() and not protocol.lost.done()
         assert await asyncio.wait_for(protocol.lost, 5) is None
@@ -326,11 +365,15 @@ def test_an_address_that_cannot_be_asked_leaves_nothing_behind():
     complaints = []
 
     async def ask() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context["message"]))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: complaints.append(context["message"])
+        )
         sock = socket.socket()
         sock.setblocking(False)
         with pytest.raises(OSError):
-            await TlsTransport(sock, trusting_context(), "site.example", Kept()).handshake(("255.255.255.255", 443))
+            await TlsTransport(sock, trusting_context(), "site.example", Kept()).handshake(
+                ("255.255.255.255", 443)
+            )
         assert sock.fileno() == -1
         gc.collect()
         await asyncio.sleep(0)

@@ -1,4 +1,6 @@
-"""Right values: WARC 1.1 4, 5; the files and findings of warcio's own tests (shared/suites/warcio)."""
+"""Right values: WARC 1.1 4, 5; the files and findings of warcio's own tests
+(shared/suites/warcio).
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,31 @@ HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello"
 SHA1_HELLO = "VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N"
 
 
-def record(block: bytes = HTTP, *fields: str, kind: str = "response", ends: bytes = b"\r\n\r\n", length: int | None = None) -> bytes:
-    lines = ["WARC/1.1", f"WARC-Type: {kind}", "WARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>", "WARC-Target-URI: http://site.example/", "WARC-Date: 2024-03-01T12:00:00Z", *fields]
+def record(
+    block: bytes = HTTP,
+    *fields: str,
+    kind: str = "response",
+    ends: bytes = b"\r\n\r\n",
+    length: int | None = None,
+) -> bytes:
+    lines = [
+        "WARC/1.1",
+        f"WARC-Type: {kind}",
+        "WARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>",
+        "WARC-Target-URI: http://site.example/",
+        "WARC-Date: 2024-03-01T12:00:00Z",
+        *fields,
+    ]
     if not any(f.startswith("Content-Type") for f in fields):
         lines.append("Content-Type: application/http; msgtype=response")
-    return ("\r\n".join([*lines, f"Content-Length: {len(block) if length is None else length}"]) + "\r\n\r\n").encode() + block + ends
+    return (
+        (
+            "\r\n".join([*lines, f"Content-Length: {len(block) if length is None else length}"])
+            + "\r\n\r\n"
+        ).encode()
+        + block
+        + ends
+    )
 
 
 # warcio's findings for its own files; ARC files are not WARC and are refused as such
@@ -60,17 +82,31 @@ def test_a_mandatory_field_that_is_missing_is_reported(name):
     lines = record().split(b"\r\n")
     bad = b"\r\n".join(line for line in lines if not line.startswith(name.encode()))
     verdict = check(io.BytesIO(record() + bad + record()))
-    assert (verdict["ok"], verdict["records"], verdict["records_before_error"], verdict["error_offset"]) == (False, 3, 1, len(record()))
+    assert (
+        verdict["ok"],
+        verdict["records"],
+        verdict["records_before_error"],
+        verdict["error_offset"],
+    ) == (False, 3, 1, len(record()))
     assert name.lower() in verdict["error"]
 
 
 def test_suite_of_warcio():
     with tarfile.open(shared("suites/warcio/data.tar.gz")) as tar:
-        files = {m.name: tar.extractfile(m).read() for m in tar.getmembers() if m.isfile() and not m.name.endswith((".test", "LICENSE"))}
+        files = {
+            m.name: tar.extractfile(m).read()
+            for m in tar.getmembers()
+            if m.isfile() and not m.name.endswith((".test", "LICENSE"))
+        }
     found = {}
     for name, data in files.items():
         verdict = check(io.BytesIO(data))
-        found[name.removeprefix("./")] = (verdict["ok"], verdict["records"], verdict["digest_errors"], verdict["error_offset"])
+        found[name.removeprefix("./")] = (
+            verdict["ok"],
+            verdict["records"],
+            verdict["digest_errors"],
+            verdict["error_offset"],
+        )
         try:
             list(iter_records(io.BytesIO(data)))
         except Refused as refusal:
@@ -83,12 +119,19 @@ def test_suite_of_warcio():
 def test_a_cut_file_is_bad_where_its_last_record_starts(pack, at):
     first, last = pack(record()), pack(record(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(range(256))))
     verdict = check(io.BytesIO(first + last[:at]))
-    assert (verdict["ok"], verdict["error_offset"], verdict["records_before_error"]) == (False, len(first), 1)
+    assert (verdict["ok"], verdict["error_offset"], verdict["records_before_error"]) == (
+        False,
+        len(first),
+        1,
+    )
 
 
 @pytest.mark.parametrize("at", range(0, 300, 7))
 def test_a_changed_byte_of_a_member_is_found(at):
-    first, last = gzip.compress(record(), mtime=0), bytearray(gzip.compress(record(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(range(256))), mtime=0))
+    first, last = (
+        gzip.compress(record(), mtime=0),
+        bytearray(gzip.compress(record(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(range(256))), mtime=0)),
+    )
     if 4 <= at < 10 and at not in (8, 9):
         return  # time stamp of the gzip header: not covered by any sum
     last[at % len(last)] ^= 0x10
@@ -152,21 +195,52 @@ def test_digest_of_a_chunked_body_is_over_the_body():
 
 
 def test_fields_of_a_record():
-    data = record(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nX: 1\r\n\r\nno", "WARC-Target-URI: <http://b.example/>", "X-Folded: a", "  b").replace(b"WARC-Target-URI: http://site.example/\r\n", b"")
+    data = record(
+        b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nX: 1\r\n\r\nno",
+        "WARC-Target-URI: <http://b.example/>",
+        "X-Folded: a",
+        "  b",
+    ).replace(b"WARC-Target-URI: http://site.example/\r\n", b"")
     got = parse_record(data, 7)
-    assert (got.type, got.url, got.status, got.payload, got.offset, got.length) == ("response", "http://b.example/", 404, b"no", 7, len(data))
-    assert got.http_headers == [("Content-Type", "text/html"), ("X", "1")] and got.headers["x-folded"] == "a b"
+    assert (got.type, got.url, got.status, got.payload, got.offset, got.length) == (
+        "response",
+        "http://b.example/",
+        404,
+        b"no",
+        7,
+        len(data),
+    )
+    assert (
+        got.http_headers == [("Content-Type", "text/html"), ("X", "1")]
+        and got.headers["x-folded"] == "a b"
+    )
 
 
-@pytest.mark.parametrize("block", [b"", b"no http", b"HTTP/1.1 200 OK", b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 5000 + b"\r\nx", b"\r\n\r\n"])
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"",
+        b"no http",
+        b"HTTP/1.1 200 OK",
+        b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 5000 + b"\r\nx",
+        b"\r\n\r\n",
+    ],
+)
 def test_blocks_that_are_no_http(block):
     parse_record(record(block))
     assert check(io.BytesIO(record(block)))["records"] == 1
 
 
 def test_counts_of_a_file():
-    dns = record(b"20240301\nx", "Content-Type: text/dns", kind="response").replace(b"http://site.example/", b"dns:site.example")
-    data = dns + record() + record(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nx") + record(kind="request", block=b"GET / HTTP/1.1\r\n\r\n")
+    dns = record(b"20240301\nx", "Content-Type: text/dns", kind="response").replace(
+        b"http://site.example/", b"dns:site.example"
+    )
+    data = (
+        dns
+        + record()
+        + record(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nx")
+        + record(kind="request", block=b"GET / HTTP/1.1\r\n\r\n")
+    )
     verdict = check(io.BytesIO(data))
     assert (verdict["records"], verdict["html_records"], len(verdict["urls"])) == (4, 1, 3)
 
@@ -191,16 +265,27 @@ def test_memory_does_not_follow_the_record():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8_000_000
-    for read in (lambda: parse_record(bomb, 0, 1_000_000), lambda: list(iter_records(io.BytesIO(bomb), 1_000_000))):
+    for read in (
+        lambda: parse_record(bomb, 0, 1_000_000),
+        lambda: list(iter_records(io.BytesIO(bomb), 1_000_000)),
+    ):
         with pytest.raises(Refused):
             read()
 
 
 @examples(300)
-@given(st.binary(max_size=200), st.sampled_from([b"", b"WARC/1.1\r\n", b"\x1f\x8b\x08\0\0\0\0\0\0\3", record(), gzip.compress(record())]))
+@given(
+    st.binary(max_size=200),
+    st.sampled_from(
+        [b"", b"WARC/1.1\r\n", b"\x1f\x8b\x08\0\0\0\0\0\0\3", record(), gzip.compress(record())]
+    ),
+)
 def test_no_bytes_raise_anything_else(tail, start):
     check(io.BytesIO(start + tail))
-    for read in (lambda: list(iter_records(io.BytesIO(start + tail))), lambda: parse_record(start + tail)):
+    for read in (
+        lambda: list(iter_records(io.BytesIO(start + tail))),
+        lambda: parse_record(start + tail),
+    ):
         try:
             read()
         except Refused:
@@ -213,20 +298,40 @@ def test_long_warc_header_is_bounded():
 
 
 def test_the_type_that_counts_is_the_last_of_several_lines():
-    data = record(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nX: y\r\nContent-Type: text/html\r\n\r\n<title>t</title>")
+    data = record(
+        b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nX: y\r\nContent-Type:"
+        b" text/html\r\n\r\n<title>t</title>"
+    )
     assert check(io.BytesIO(data))["html_records"] == 1
-    http = envelope(parse_record(data), "a.warc")["Envelope"]["Payload-Metadata"]["HTTP-Response-Metadata"]
+    http = envelope(parse_record(data), "a.warc")["Envelope"]["Payload-Metadata"][
+        "HTTP-Response-Metadata"
+    ]
     assert http["HTML-Metadata"]["Head"]["Title"] == "t"
 
 
-@pytest.mark.parametrize("codings, frame", [("gzip", lambda b: b), ("gzip, chunked", lambda b: b"%x\r\n%b\r\n0\r\n\r\n" % (len(b), b))])
+@pytest.mark.parametrize(
+    "codings, frame",
+    [("gzip", lambda b: b), ("gzip, chunked", lambda b: b"%x\r\n%b\r\n0\r\n\r\n" % (len(b), b))],
+)
 def test_the_check_and_the_reader_agree_on_the_payload_of_compressed_transfers(codings, frame):
     inner = gzip.compress(b"hello")
     body = frame(inner)
 
     def errors(payload: bytes) -> int:
         digest = f"WARC-Payload-Digest: {sha1_digest(payload)}"
-        return check(io.BytesIO(record(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {codings}\r\n\r\n".encode() + body, digest)))["digest_errors"]
+        return check(
+            io.BytesIO(
+                record(
+                    f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {codings}\r\n\r\n".encode() + body,
+                    digest,
+                )
+            )
+        )["digest_errors"]
 
-    assert parse_record(record(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {codings}\r\n\r\n".encode() + body)).payload == b"hello"
+    assert (
+        parse_record(
+            record(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {codings}\r\n\r\n".encode() + body)
+        ).payload
+        == b"hello"
+    )
     assert [errors(payload) for payload in (b"hello", inner, body, b"hell")] == [0, 0, 0, 1]

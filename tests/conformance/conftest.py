@@ -2,4 +2,9 @@
 
 
 def pytest_addoption(parser):
-    parser.addoption("--probes", default=None, metavar="DIR", help="folder of *.jsonl probes (default: shared/probes)")
+    parser.addoption(
+        "--probes",
+        default=None,
+        metavar="DIR",
+        help="folder of *.jsonl probes (default: shared/probes)",
+    )

@@ -25,4 +25,12 @@ def page_of(given: dict[str, Any], case_dir: Path) -> Page:
     content_type = next((v for k, v in headers if k.lower() == "content-type"), None)
     url = canonicalize(given.get("url") or "http://site.example/a/b")
     # a row without a Content-Type is HTML; text given as a string is UTF-8
-    return parse_page(body, url, content_type or given.get("content_type") or ("text/html; charset=utf-8" if "html" in given else "text/html"), headers, given.get("agent") or "crawlkit")
+    return parse_page(
+        body,
+        url,
+        content_type
+        or given.get("content_type")
+        or ("text/html; charset=utf-8" if "html" in given else "text/html"),
+        headers,
+        given.get("agent") or "crawlkit",
+    )

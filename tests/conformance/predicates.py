@@ -31,10 +31,16 @@ class Requests(list[str]):
 
 
 class Mobile:
-    """The mobile marks beside the addresses: equals a list of marks, a list of the marked addresses, or whether any is marked."""
+    """The mobile marks beside the addresses: equals a list of marks, a list of the marked
+    addresses, or whether any is marked.
+    """
 
     def __init__(self, urls: list[str], marks: list[bool]) -> None:
-        self._forms = (marks, [url for url, mark in zip(urls, marks, strict=True) if mark], any(marks))
+        self._forms = (
+            marks,
+            [url for url, mark in zip(urls, marks, strict=True) if mark],
+            any(marks),
+        )
 
     def __eq__(self, other: object) -> bool:
         return any(type(form) is type(other) and form == other for form in self._forms)

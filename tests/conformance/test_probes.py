@@ -1,6 +1,8 @@
-"""Every row of every topic's probes through one adapter a topic: `pytest tests/conformance --probes DIR`.
+"""Every row of every topic's probes through one adapter a topic: `pytest tests/conformance --probes
+DIR`.
 
-A row that does not hold is listed in KNOWN with its reason; a listed row that holds is an error, so it must be struck off.
+A row that does not hold is listed in KNOWN with its reason; a listed row that holds is an error, so
+it must be struck off.
 """
 
 from __future__ import annotations
@@ -40,7 +42,21 @@ def pytest_generate_tests(metafunc):
     folder = Path(given) if given else ROOT / "probes"
     found = list(rows(folder)) if folder.is_dir() else []
     if not found:
-        metafunc.parametrize("probe,folder", [pytest.param(None, None, marks=pytest.mark.skip(reason=f"NO PROBES in {folder}: give --probes DIR or put shared/ beside the checkout"))])
+        metafunc.parametrize(
+            "probe,folder",
+            [
+                pytest.param(
+                    None,
+                    None,
+                    marks=pytest.mark.skip(
+                        reason=(
+                            f"NO PROBES in {folder}: give --probes DIR or put shared/ beside the"
+                            " checkout"
+                        )
+                    ),
+                )
+            ],
+        )
         return
     params = []
     for row in found:
@@ -72,7 +88,9 @@ def holds(key: str, want: object, got: dict) -> bool:
         case "_not_contains":
             return value is None or not any(w in value for w in wanted)
         case "_any":
-            return value in wanted or (isinstance(value, list | tuple) and any(v in wanted for v in value))
+            return value in wanted or (
+                isinstance(value, list | tuple) and any(v in wanted for v in value)
+            )
         case "_not":
             return value != want
         case "_subset_of":
@@ -94,12 +112,16 @@ def same(want: object, got: object) -> bool:
 
 
 def with_files(given: dict, folder: Path) -> dict:
-    """The row with the bytes of each `X_file` as `X_b64` too (README, "Reading a row"): whichever an adapter reads."""
+    """The row with the bytes of each `X_file` as `X_b64` too (README, "Reading a row"): whichever
+    an adapter reads.
+    """
     found = {}
     for key, name in given.items():
         if key.endswith("_file") and isinstance(name, str):
             raw = (folder / name).read_bytes()
-            found[key.removesuffix("file") + "b64"] = base64.b64encode(gzip.decompress(raw) if given.get("gunzip") else raw).decode()
+            found[key.removesuffix("file") + "b64"] = base64.b64encode(
+                gzip.decompress(raw) if given.get("gunzip") else raw
+            ).decode()
     return found | given
 
 
@@ -111,14 +133,31 @@ def test_probe(probe, folder):
         got = module.answer(with_files(probe["given"], folder), folder)
     except (Refused, ConfigError) as e:
         got = {"error": True, "message": str(e)}
-    got = {"no_crash": True, "elapsed_s": time.monotonic() - started, "memory_mib": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, **got}
+    got = {
+        "no_crash": True,
+        "elapsed_s": time.monotonic() - started,
+        "memory_mib": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+        **got,
+    }
     assert threading.active_count() <= threads + 8
     tolerance = probe["expect"].get("tolerance")
     wrong = {}
     for key, want in probe["expect"].items():
         if key == "tolerance":
             continue
-        ok = abs(got.get(key, -9) - want) <= tolerance if tolerance is not None and key == "jaccard" else holds(key, want, got)
+        ok = (
+            abs(got.get(key, -9) - want) <= tolerance
+            if tolerance is not None and key == "jaccard"
+            else holds(key, want, got)
+        )
         if not ok:
-            wrong[key] = {"want": want, "got": got.get(key.removesuffix(next((e for e in ENDINGS if key.endswith(e)), "\0")), got.get(key))}
-    assert not wrong, f"{probe['id']}: {wrong}\nwhy: {probe['why']}\ngiven: {json.dumps(probe['given'])[:1500]}"
+            wrong[key] = {
+                "want": want,
+                "got": got.get(
+                    key.removesuffix(next((e for e in ENDINGS if key.endswith(e)), "\0")),
+                    got.get(key),
+                ),
+            }
+    assert not wrong, (
+        f"{probe['id']}: {wrong}\nwhy: {probe['why']}\ngiven: {json.dumps(probe['given'])[:1500]}"
+    )

@@ -17,9 +17,20 @@ def answer(given: dict, folder: Path) -> dict:
     with tempfile.NamedTemporaryFile(delete=False) as f:
         f.write(base64.b64decode(given["seed_file_b64"]))
     try:
-        rows, rejects, counts = read_lines(read_seeds(f.name), now=0.0, buckets=8, policy=UrlPolicy.of(Config().urls))
+        rows, rejects, counts = read_lines(
+            read_seeds(f.name), now=0.0, buckets=8, policy=UrlPolicy.of(Config().urls)
+        )
     finally:
         os.unlink(f.name)
     added = [r["url"] for r in rows]
-    accounted = counts["lines"] == len(added) + counts["duplicates"] + counts["refused"] + counts["comments"] and len(rejects) == counts["refused"]
-    return {"added": added, "duplicates": counts["duplicates"], "refused": counts["refused"], "all_lines_accounted": accounted}
+    accounted = (
+        counts["lines"]
+        == len(added) + counts["duplicates"] + counts["refused"] + counts["comments"]
+        and len(rejects) == counts["refused"]
+    )
+    return {
+        "added": added,
+        "duplicates": counts["duplicates"],
+        "refused": counts["refused"],
+        "all_lines_accounted": accounted,
+    }

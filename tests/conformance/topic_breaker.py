@@ -1,4 +1,6 @@
-"""Probes of topic breaker: is the host left alone after these events, and when is it asked again."""
+"""Probes of topic breaker: is the host left alone after these events, and when is it asked
+again.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def answer(given: dict, case_dir: pathlib.Path) -> dict:
                 continue  # not sent
             probes += 1
         result = event.get("probe", event.get("status"))
-        state = after_answer(state, Event(now, now, result if isinstance(result, int) else None), CFG)
+        state = after_answer(
+            state, Event(now, now, result if isinstance(result, int) else None), CFG
+        )
     left_alone = state.health.down or now < state.health.slow_until
     return {
         "state": "open" if left_alone else "closed",

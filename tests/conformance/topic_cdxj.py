@@ -16,11 +16,15 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     if "keys" in given:
         return {"sorted": c_sorted(given["keys"])}
     if "revisit" in given:
-        check = RevisitCheck([(given["revisit"]["refers_to_uri"], given["revisit"]["refers_to_date"])])
+        check = RevisitCheck(
+            [(given["revisit"]["refers_to_uri"], given["revisit"]["refers_to_date"])]
+        )
         for row in given["index"]:
             check.found(row["url"], row["timestamp"])
         lost = bool(check.unresolved())
         return {"resolved": not lost, "reported": lost}
     capture = given["capture"]
-    location = next((value for name, value in capture.get("headers") or [] if name.lower() == "location"), None)
+    location = next(
+        (value for name, value in capture.get("headers") or [] if name.lower() == "location"), None
+    )
     return {"redirect": redirect(canonicalize(capture["url"]), capture["status"], location).target}

@@ -8,5 +8,11 @@ from crawlkit.rules.conditional import conditional_headers, validators
 
 
 def answer(given: dict, case_dir: pathlib.Path) -> dict:
-    sent = dict(conditional_headers(*validators([(name, value) for name, value in given["stored_headers"]])))
-    return {"If-None-Match": sent.get("If-None-Match"), "If-Modified-Since": sent.get("If-Modified-Since"), "headers": sent}
+    sent = dict(
+        conditional_headers(*validators([(name, value) for name, value in given["stored_headers"]]))
+    )
+    return {
+        "If-None-Match": sent.get("If-None-Match"),
+        "If-Modified-Since": sent.get("If-Modified-Since"),
+        "headers": sent,
+    }

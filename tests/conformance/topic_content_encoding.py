@@ -1,4 +1,6 @@
-"""Probe rows of topic content-encoding: `content_encoding` lines, `body_b64` or `body_file`, `limit`."""
+"""Probe rows of topic content-encoding: `content_encoding` lines, `body_b64` or `body_file`,
+`limit`.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,10 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
         "clusters": [list(c.members) for c in found.clusters],
         "canonical": found.clusters[0].canonical if found.clusters else None,
         "kept": [p.url for p in pages],
-        "jaccard_pairs": {f"{names[a]}-{names[b]}": round(jaccard(sets[a], sets[b]), DIGITS) for a, b in combinations(range(len(pages)), 2)},
+        "jaccard_pairs": {
+            f"{names[a]}-{names[b]}": round(jaccard(sets[a], sets[b]), DIGITS)
+            for a, b in combinations(range(len(pages)), 2)
+        },
         **_report(found),
     }
 
@@ -40,10 +43,14 @@ def _report(found: Clustering) -> dict[str, Any]:
 
 def _two_texts(texts: list[str], policy: NearPolicy) -> dict[str, Any]:
     a, b = (fingerprint(t) for t in texts)
-    found = cluster_pages([DupPage(f"http://site.example/{n}", t) for n, t in enumerate(texts)], policy)
+    found = cluster_pages(
+        [DupPage(f"http://site.example/{n}", t) for n, t in enumerate(texts)], policy
+    )
     return {
         "jaccard": round(jaccard(shingles(texts[0]), shingles(texts[1])), DIGITS),
-        "simhash_distance": None if a.simhash is None or b.simhash is None else hamming(a.simhash, b.simhash),
+        "simhash_distance": (
+            None if a.simhash is None or b.simhash is None else hamming(a.simhash, b.simhash)
+        ),
         "signatures": [a.simhash, b.simhash],
         "exact_text": a.text_sha256 is not None and a.text_sha256 == b.text_sha256,
         "near_duplicate": bool(found.clusters),
@@ -53,11 +60,21 @@ def _two_texts(texts: list[str], policy: NearPolicy) -> dict[str, Any]:
 
 def _generated(spec: dict[str, Any]) -> list[DupPage]:
     body = "one and the same text of a page that is served under very many addresses " * 20
-    return [DupPage(f"http://site.example/{n}", body if spec.get("same_text") else f"{body} {n}") for n in range(spec["pages"])]
+    return [
+        DupPage(f"http://site.example/{n}", body if spec.get("same_text") else f"{body} {n}")
+        for n in range(spec["pages"])
+    ]
 
 
 def _page(given: dict[str, Any]) -> DupPage:
-    return DupPage(given["url"], given.get("text") or "", given.get("inlinks") or 0, _absolute(given, "canonical"), given.get("status") or 200, _absolute(given, "location"))
+    return DupPage(
+        given["url"],
+        given.get("text") or "",
+        given.get("inlinks") or 0,
+        _absolute(given, "canonical"),
+        given.get("status") or 200,
+        _absolute(given, "location"),
+    )
 
 
 def _absolute(given: dict[str, Any], key: str) -> str | None:

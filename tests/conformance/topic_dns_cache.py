@@ -27,10 +27,23 @@ async def _answer(lookups: list[dict]) -> dict:
         now = step["t"]
         if "answer" in step:
             said = step["answer"]
-            reply = Lookup(tuple(said), step.get("ttl", 0)) if isinstance(said, list) and said else Lookup(error=_NEGATIVE.get(str(said), Reason.DNS_NXDOMAIN if said == [] else Reason.DNS_FAIL), ttl_s=step.get("ttl", 0))
+            reply = (
+                Lookup(tuple(said), step.get("ttl", 0))
+                if isinstance(said, list) and said
+                else Lookup(
+                    error=_NEGATIVE.get(
+                        str(said), Reason.DNS_NXDOMAIN if said == [] else Reason.DNS_FAIL
+                    ),
+                    ttl_s=step.get("ttl", 0),
+                )
+            )
         try:
             results.append(list((await resolver.resolve("site.example")).addresses))
         except Refused as refusal:
             results.append(str(refusal.reason))
         await asyncio.sleep(0)
-    return {"resolver_called_at": called, "results": results, "addresses": results[-1] if results else None}
+    return {
+        "resolver_called_at": called,
+        "results": results,
+        "addresses": results[-1] if results else None,
+    }

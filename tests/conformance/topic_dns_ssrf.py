@@ -1,4 +1,6 @@
-"""Probes of topic dns-ssrf: the engine with its guard and cache; only names and the wire are stand-ins."""
+"""Probes of topic dns-ssrf: the engine with its guard and cache; only names and the wire are
+stand-ins.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import FetchRequest
 
 _PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-_REFUSALS = {Reason.ADDRESS_FORBIDDEN, Reason.PORT_FORBIDDEN, Reason.URL_INVALID, Reason.URL_SCHEME, Reason.URL_HOST_EMPTY}
+_REFUSALS = {
+    Reason.ADDRESS_FORBIDDEN,
+    Reason.PORT_FORBIDDEN,
+    Reason.URL_INVALID,
+    Reason.URL_SCHEME,
+    Reason.URL_HOST_EMPTY,
+}
 
 
 class _Wire(asyncio.Transport):
@@ -58,16 +66,30 @@ def answer(given: dict, case_dir: pathlib.Path) -> dict:
 async def _answer(given: dict) -> dict:
     lookups = 0
     dns = {name.rstrip("."): tuple(ips) for name, ips in (given.get("dns") or {}).items()}
-    turns = {name.rstrip("."): list(answers) for name, answers in (given.get("dns_sequence") or {}).items()}
+    turns = {
+        name.rstrip("."): list(answers)
+        for name, answers in (given.get("dns_sequence") or {}).items()
+    }
 
     async def query(name: str) -> Lookup:
         nonlocal lookups
         lookups += 1
-        ips = tuple(turns[name].pop(0) if len(turns[name]) > 1 else turns[name][0]) if turns.get(name) else dns.get(name, ())
+        ips = (
+            tuple(turns[name].pop(0) if len(turns[name]) > 1 else turns[name][0])
+            if turns.get(name)
+            else dns.get(name, ())
+        )
         return Lookup(ips, 60.0) if ips else Lookup(error=Reason.DNS_NXDOMAIN, ttl_s=60.0)
 
     proxy = (given.get("config") or {}).get("proxy")
-    engine = _Engine(Fetch(proxy={"*": proxy} if proxy else {}, allow_private=tuple(given.get("allow") or ()), deny=tuple(given.get("deny") or ())), Resolver(query, hosts={}))
+    engine = _Engine(
+        Fetch(
+            proxy={"*": proxy} if proxy else {},
+            allow_private=tuple(given.get("allow") or ()),
+            deny=tuple(given.get("deny") or ()),
+        ),
+        Resolver(query, hosts={}),
+    )
     url, error, refused_hop, redirects = given["url"], None, None, given.get("redirects") or {}
     for _ in range(Fetch().max_redirects + 1):
         got = await engine.fetch(FetchRequest(url, _headers(url)))

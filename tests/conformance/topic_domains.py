@@ -9,4 +9,6 @@ from crawlkit.rules.domains import registered_domain
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
-    return {"registered_domain": registered_domain(given["host"], given.get("private_suffixes", True))}
+    return {
+        "registered_domain": registered_domain(given["host"], given.get("private_suffixes", True))
+    }

@@ -12,7 +12,11 @@ from tests.conformance.html_given import page_of
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     page = page_of(given, case_dir)
     found = page.links
-    usable = [link for link in found.links if link.refused in (None, Reason.NOFOLLOW, Reason.MEDIA_NOT_CRAWLED)]
+    usable = [
+        link
+        for link in found.links
+        if link.refused in (None, Reason.NOFOLLOW, Reason.MEDIA_NOT_CRAWLED)
+    ]
     anchors = [link for link in usable if link.kind in ("a", "area")]
     flags: dict[str, set[str]] = {}
     for link in anchors:
@@ -27,7 +31,9 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
         "alternates": [list(pair) for pair in found.alternates],
         "next": found.first("next"),
         "prev": found.first("prev"),
-        "frames": list(dict.fromkeys(link.url for link in usable if link.kind in ("frame", "iframe"))),
+        "frames": list(
+            dict.fromkeys(link.url for link in usable if link.kind in ("frame", "iframe"))
+        ),
         "link_flags": {url: sorted(tokens) for url, tokens in flags.items()},
         "bad_links": page.quality.bad_links,
         "outlinks": [link.url for link in page.outlinks],

@@ -1,4 +1,6 @@
-"""Probes of topic http-responses: raw bytes up to the close, read by the product's response reader."""
+"""Probes of topic http-responses: raw bytes up to the close, read by the product's response
+reader.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,13 @@ def answer(given: dict, case_dir: pathlib.Path) -> dict:
         state.robots_delay_s = robots.crawl_delay_s(cfg.agent.name)
     now = 1_700_000_000.0
     for a in given.get("answers") or ():
-        event = Event(now, now + a.get("seconds", 0.0), a.get("status"), _header(a, "retry-after"), _header(a, "date"))
+        event = Event(
+            now,
+            now + a.get("seconds", 0.0),
+            a.get("status"),
+            _header(a, "retry-after"),
+            _header(a, "date"),
+        )
         state = after_answer(state, event, cfg)
         now = event.ended + 3600.0
     delay = effective_delay_s(state, cfg.politeness)
@@ -29,13 +35,18 @@ def answer(given: dict, case_dir: pathlib.Path) -> dict:
 
 
 def _politeness(given: dict) -> Politeness:
-    settings = {"delay_s": given.get("own_delay_s"), "crawl_delay_ceiling_s": given.get("ceiling_s")}
+    settings = {
+        "delay_s": given.get("own_delay_s"),
+        "crawl_delay_ceiling_s": given.get("ceiling_s"),
+    }
     return Politeness(**{k: v for k, v in settings.items() if v is not None})
 
 
 def _sent(row: dict, given: dict) -> Sent:
     host = row.get("host") or urlsplit(row["url"]).hostname
-    delay_s = row.get("delay_s") if row.get("delay_s") is not None else given.get("default_delay_s", 1.0)
+    delay_s = (
+        row.get("delay_s") if row.get("delay_s") is not None else given.get("default_delay_s", 1.0)
+    )
     allowed = row.get("allowed", True) is not False
     return Sent(host, row["start"], row["end"], delay_s, allowed=allowed, url=row.get("url", ""))
 

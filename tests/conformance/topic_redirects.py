@@ -13,7 +13,11 @@ from crawlkit.rules.urls import canonicalize
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     origin = canonicalize(given["from"])
-    location = base64.b64decode(given["location_b64"]) if "location_b64" in given else given.get("location")
+    location = (
+        base64.b64decode(given["location_b64"])
+        if "location_b64" in given
+        else given.get("location")
+    )
     hop = redirect(origin, given["status"], location)
     names = [name for name, _ in given.get("request_headers") or []]
     return {

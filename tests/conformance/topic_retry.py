@@ -1,4 +1,6 @@
-"""Probes of topic retry: how long host and URL wait after an answer, and what becomes of the URL."""
+"""Probes of topic retry: how long host and URL wait after an answer, and what becomes of
+the URL.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def answer(given: dict, case_dir: pathlib.Path) -> dict:
     if given.get("status") is not None or given.get("error") is not None:
         steps.append(given)
     for step in steps:
-        event = Event(now, now, step.get("status"), _header(step, "retry-after"), _header(step, "date"))
+        event = Event(
+            now, now, step.get("status"), _header(step, "retry-after"), _header(step, "date")
+        )
         state = after_answer(state, event, cfg)
         waits.append(may_send(state, now, cfg).at - now)
     error = given.get("error")

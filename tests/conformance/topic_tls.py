@@ -14,9 +14,20 @@ from tests.tls_server import tls_server, trusting_context
 
 def answer(given: dict, case_dir: pathlib.Path) -> dict:
     place = parse_place(given["url"])
-    accepted = tuple(host for host, policy in (given.get("host_policy") or {}).items() if policy.get("tls_verify") is False)
+    accepted = tuple(
+        host
+        for host, policy in (given.get("host_policy") or {}).items()
+        if policy.get("tls_verify") is False
+    )
     with tls_server(given.get("tls"), place.host) as port:
-        fetch = Fetch(allow_private=("127.0.0.0/8",), ports=(80, 443, place.port), connect_to={place.host: f"127.0.0.1:{port}"}, unverified_tls_hosts=accepted, timeout_s=5, connect_timeout_s=5)
+        fetch = Fetch(
+            allow_private=("127.0.0.0/8",),
+            ports=(80, 443, place.port),
+            connect_to={place.host: f"127.0.0.1:{port}"},
+            unverified_tls_hosts=accepted,
+            timeout_s=5,
+            connect_timeout_s=5,
+        )
         got = asyncio.run(_fetch(fetch, given["url"]))
     return {
         "failed": got.error is not None,

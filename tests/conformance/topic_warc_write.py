@@ -1,4 +1,6 @@
-"""Probes of topic warc-write: a capture is written by the product and read by a second reader (warcio, or plain bytes)."""
+"""Probes of topic warc-write: a capture is written by the product and read by a second reader
+(warcio, or plain bytes).
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,22 @@ def answer(given: dict, case_dir: pathlib.Path) -> dict:
     capture = given["capture"]
     got = _captured(capture, case_dir)
     known = capture.get("earlier")
-    earlier = Earlier(known["url"], _seconds(known["date"]), known["payload_digest"], known.get("record_id")) if known else None
+    earlier = (
+        Earlier(
+            known["url"], _seconds(known["date"]), known["payload_digest"], known.get("record_id")
+        )
+        if known
+        else None
+    )
     with tempfile.TemporaryDirectory() as folder:
-        writer = WarcWriter(pathlib.Path(folder), ("crawl", "r1", 0, 1), {"software": "crawlkit"}, roll_bytes=1 << 30, roll_s=1e9, compress=capture.get("gzip", True))
+        writer = WarcWriter(
+            pathlib.Path(folder),
+            ("crawl", "r1", 0, 1),
+            {"software": "crawlkit"},
+            roll_bytes=1 << 30,
+            roll_s=1e9,
+            compress=capture.get("gzip", True),
+        )
         paths = []
         for n in range(capture.get("files") or 1):
             written = writer.write(got, f"r1-0-1-{n}", earlier=earlier)
@@ -64,9 +79,18 @@ def _read_back(paths: list[pathlib.Path], record_id: str) -> dict:
     block, fields = seen["block"], seen["fields"]
     head, _, body = block.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
-    headers = {k.strip().decode("latin-1"): v.strip().decode("latin-1") for k, _, v in (line.partition(b":") for line in lines[1:])}
-    plain = paths[-1].read_bytes() if paths[-1].suffix == ".warc" else gzip.decompress(paths[-1].read_bytes())
-    at = plain.index(block, plain.rindex(b"\r\nContent-Length: %d\r\n\r\n" % len(block))) + len(block)
+    headers = {
+        k.strip().decode("latin-1"): v.strip().decode("latin-1")
+        for k, _, v in (line.partition(b":") for line in lines[1:])
+    }
+    plain = (
+        paths[-1].read_bytes()
+        if paths[-1].suffix == ".warc"
+        else gzip.decompress(paths[-1].read_bytes())
+    )
+    at = plain.index(block, plain.rindex(b"\r\nContent-Length: %d\r\n\r\n" % len(block))) + len(
+        block
+    )
     return {
         "warc_headers": Named(fields.items()),
         "record_type": fields["WARC-Type"],
@@ -82,7 +106,11 @@ def _read_back(paths: list[pathlib.Path], record_id: str) -> dict:
         "block_length_exact": int(fields["Content-Length"]) == len(block),
         "first_record_each_file": firsts[0] if len(set(firsts)) == 1 else firsts,
         "protocol_recorded": fields.get("WARC-Protocol"),
-        "same_date": sorted(kind for kind, date in dates.items() if kind != "warcinfo" and date == fields["WARC-Date"]),
+        "same_date": sorted(
+            kind
+            for kind, date in dates.items()
+            if kind != "warcinfo" and date == fields["WARC-Date"]
+        ),
         "concurrent_to": concurrent,
         "blank_lines_after_block": len(re.match(rb"(?:\r\n)*", plain[at:])[0]) // 2,
     }
@@ -110,6 +138,8 @@ def _consistent(headers: dict[str, str], body: bytes) -> bool:
 def _decoded(headers: dict[str, str], body: bytes) -> str | None:
     coding = next((v.lower() for k, v in headers.items() if k.lower() == "content-encoding"), "")
     try:
-        return (zlib.decompress(body, 47) if coding in ("gzip", "x-gzip", "deflate") else body).decode("utf-8", "replace")
+        return (
+            zlib.decompress(body, 47) if coding in ("gzip", "x-gzip", "deflate") else body
+        ).decode("utf-8", "replace")
     except zlib.error:
         return None

@@ -1,4 +1,6 @@
-"""A web of given answers, crawled with the product's own decisions: for the topics robots-fetch and redirect-chains."""
+"""A web of given answers, crawled with the product's own decisions: for the topics robots-fetch and
+redirect-chains.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,19 @@ from crawlkit.rules.urls import UrlPolicy, canonicalize
 
 NOW = 1_700_000_000.0
 AS_SENT = UrlPolicy(remove_session=False)
-ERRORS = {"timeout": Reason.TIMEOUT, "refused": Reason.CONNECT_REFUSED, "dns": Reason.DNS_NXDOMAIN, "hang": Reason.READ_STALLED}
+ERRORS = {
+    "timeout": Reason.TIMEOUT,
+    "refused": Reason.CONNECT_REFUSED,
+    "dns": Reason.DNS_NXDOMAIN,
+    "hang": Reason.READ_STALLED,
+}
 
 
 @dataclass
 class WebLoop:
-    """Requests made (`requested`), their answers (`records`) and agents, verdicts by origin, and flags."""
+    """Requests made (`requested`), their answers (`records`) and agents, verdicts by origin, and
+    flags.
+    """
 
     web: dict[str, Any]
     requested: list[str] = field(default_factory=list)
@@ -37,10 +46,23 @@ class WebLoop:
     def get(self, url: str) -> Answer:
         given = self.web.get(url, {"status": 404})
         headers = given.get("headers") or []
-        headers = [(str(k), str(v)) for k, v in (headers.items() if isinstance(headers, Mapping) else headers)]
-        body = base64.b64decode(given["body_b64"]) if "body_b64" in given else (given.get("body") or "").encode()
+        headers = [
+            (str(k), str(v))
+            for k, v in (headers.items() if isinstance(headers, Mapping) else headers)
+        ]
+        body = (
+            base64.b64decode(given["body_b64"])
+            if "body_b64" in given
+            else (given.get("body") or "").encode()
+        )
         error = ERRORS.get(given["error"], Reason.CONNECT_FAIL) if given.get("error") else None
-        answer = Answer(url, None if error else given.get("status", 200), headers=headers, body=body, error=error)
+        answer = Answer(
+            url,
+            None if error else given.get("status", 200),
+            headers=headers,
+            body=body,
+            error=error,
+        )
         self.requested.append(url)
         self.records.append([url, answer.status])
         self.user_agents.add(Agent().user_agent)
@@ -52,13 +74,17 @@ class WebLoop:
             fetch = RobotsFetch(page, Robots())
             while (url := fetch.next_request()) is not None:
                 answer = self.get(url)
-                fetch.receive(NOW, answer.status, answer.headers, answer.body, answer.error, answer.truncated)
+                fetch.receive(
+                    NOW, answer.status, answer.headers, answer.body, answer.error, answer.truncated
+                )
             assert fetch.verdict is not None
             self.verdicts[origin] = fetch.verdict
         return self.verdicts[origin]
 
     def crawl(self, page: str) -> str:
-        """The decision on a page; if it is in the web, it is fetched, and so are its hops: each as a page of its own."""
+        """The decision on a page; if it is in the web, it is fetched, and so are its hops: each as
+        a page of its own.
+        """
         page = canonicalize(page, None, AS_SENT)
         decision = self.decide(page)
         hops: list[str] = []
@@ -66,7 +92,11 @@ class WebLoop:
             answer = self.get(page)
             hop = redirect(page, answer.status or 0, answer.header("location"), AS_SENT)
             hops.append(page)
-            refusal = hop.reason or (chain_refusal(hops, len(hops) - 1, hop.target, Fetch().max_redirects) if hop.target else None)
+            refusal = hop.reason or (
+                chain_refusal(hops, len(hops) - 1, hop.target, Fetch().max_redirects)
+                if hop.target
+                else None
+            )
             if refusal is Reason.REDIRECT_TOO_LONG:
                 self.flag = "redirect_chain_too_long"
             elif refusal:

@@ -33,7 +33,9 @@ def rows(crawl, table, columns=None):
 
 def test_a_block_holds_at_once_and_is_a_row(tmp_path):
     crawl = make_crawl(tmp_path)
-    told = give(crawl, "block", {"host": "A.test", "reason": "asked to"}, actor="me", command_id="c1")
+    told = give(
+        crawl, "block", {"host": "A.test", "reason": "asked to"}, actor="me", command_id="c1"
+    )
     assert told["target"] == "a.test"
     assert read_orders(crawl.objects).stopped("a.test", "a.test") == "asked to"
     give(crawl, "block", {"domain": "b.example", "reason": ""}, actor="me")
@@ -60,19 +62,42 @@ def test_the_same_id_is_done_once(tmp_path):
 def test_a_dry_run_changes_nothing(tmp_path):
     crawl = make_crawl(tmp_path)
     before = crawl.objects.list()
-    told = give(crawl, "recrawl", {"urls": ["http://a.test/", "mailto:x"]}, actor="me", dry_run=True)
-    assert (told["queued"], told["added"], [r["reason"] for r in told["refused"]]) == (1, 1, ["url_scheme"])
+    told = give(
+        crawl, "recrawl", {"urls": ["http://a.test/", "mailto:x"]}, actor="me", dry_run=True
+    )
+    assert (told["queued"], told["added"], [r["reason"] for r in told["refused"]]) == (
+        1,
+        1,
+        ["url_scheme"],
+    )
     give(crawl, "block", {"host": "a.test"}, actor="me", dry_run=True)
     assert crawl.objects.list() == before
     assert rows(crawl, "commands") == []
 
 
-@pytest.mark.parametrize("verb,given,word", [
-    ("block", {"host": "a.test", "domain": "b.test"}, "either"), ("block", {}, "either"), ("block", {"host": "http://a.test/"}, "host name"), ("block", {"domain": "www.a.example"}, "give it as host"), ("block", {"host": "*"}, "patterns"), ("block", {"host": "*.a.example"}, "patterns"),
-    ("seeds", {"urls": []}, "list of URLs"), ("seeds", {"urls": "http://a.test/"}, "list of URLs"), ("seeds", {"urls": ["ftp://a.test/"]}, "none can be crawled"), ("recrawl", {"urls": ["http://a.test/"], "priority": "soon"}, "priority"),
-    ("boost", {"urls": ["http://a.test/"]}, "boost"), ("host_set", {"host": "a.test", "delay_s": -1}, "delay_s"), ("host_set", {"host": "a.test", "delay_s": float("nan")}, "delay_s"), ("host_set", {"domain": "a.test"}, "one host"),
-    ("complain", {"host": "a.test", "action": "sue"}, "action"), ("pause", {"round_id": "../x"}, "round_id"), ("pause", {"round_id": ".."}, "round_id"), ("dance", {}, "verb"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "verb,given,word",
+    [
+        ("block", {"host": "a.test", "domain": "b.test"}, "either"),
+        ("block", {}, "either"),
+        ("block", {"host": "http://a.test/"}, "host name"),
+        ("block", {"domain": "www.a.example"}, "give it as host"),
+        ("block", {"host": "*"}, "patterns"),
+        ("block", {"host": "*.a.example"}, "patterns"),
+        ("seeds", {"urls": []}, "list of URLs"),
+        ("seeds", {"urls": "http://a.test/"}, "list of URLs"),
+        ("seeds", {"urls": ["ftp://a.test/"]}, "none can be crawled"),
+        ("recrawl", {"urls": ["http://a.test/"], "priority": "soon"}, "priority"),
+        ("boost", {"urls": ["http://a.test/"]}, "boost"),
+        ("host_set", {"host": "a.test", "delay_s": -1}, "delay_s"),
+        ("host_set", {"host": "a.test", "delay_s": float("nan")}, "delay_s"),
+        ("host_set", {"domain": "a.test"}, "one host"),
+        ("complain", {"host": "a.test", "action": "sue"}, "action"),
+        ("pause", {"round_id": "../x"}, "round_id"),
+        ("pause", {"round_id": ".."}, "round_id"),
+        ("dance", {}, "verb"),
+    ],
+)
 def test_bad_commands_are_refused(tmp_path, verb, given, word):
     with pytest.raises(BadCommand, match=word):
         give(make_crawl(tmp_path), verb, given, actor="me")
@@ -89,7 +114,12 @@ def test_a_round_must_be_open(tmp_path):
 def test_what_is_known_is_told_apart(tmp_path):
     crawl = make_crawl(tmp_path)
     write(crawl, "crawldb", [known(crawl, "http://a.test/")])
-    told = give(crawl, "seeds", {"urls": ["http://a.test", "http://a.test/new", "http://a.test/new#x"]}, actor="me")
+    told = give(
+        crawl,
+        "seeds",
+        {"urls": ["http://a.test", "http://a.test/new", "http://a.test/new#x"]},
+        actor="me",
+    )
     assert (told["added"], told["duplicates"]) == (1, 2)
     assert known_urls(crawl, ["http://a.test/new", "http://a.test/other"]) == {"http://a.test/new"}
 
@@ -104,13 +134,25 @@ def test_the_next_round_takes_them_once(tmp_path):
     round_ = crawl.open_round(NOW + 100)
     with crawl.lock:
         buckets, urgent = take_commands(PlainJob(crawl), round_)
-        assert take_commands(PlainJob(crawl), round_) == (buckets, urgent)  # a round cut off here finds them again
+        assert take_commands(PlainJob(crawl), round_) == (
+            buckets,
+            urgent,
+        )  # a round cut off here finds them again
     found = sorted(rows(crawl, "crawldb_log"), key=lambda r: r["seq"])
     assert [(r["url"], r["force"], r["mode"], r["due_at"], r["source"]) for r in found] == [
-        ("http://a.test/dead", True, "keep", NOW + 100, "operator"), ("http://a.test/", False, "update", None, "operator"), ("http://new.test/", False, "update", NOW + 100, "hint")]
-    assert (found[1]["boost"], found[1]["priority_class"], found[2]["priority_class"]) == (7.0, 3, 1)
+        ("http://a.test/dead", True, "keep", NOW + 100, "operator"),
+        ("http://a.test/", False, "update", None, "operator"),
+        ("http://new.test/", False, "update", NOW + 100, "hint"),
+    ]
+    assert (found[1]["boost"], found[1]["priority_class"], found[2]["priority_class"]) == (
+        7.0,
+        3,
+        1,
+    )
     assert urgent == [found[0]["url_key"]]
-    assert [(r["host"], r["blacklisted"], r["reason"]) for r in rows(crawl, "hostdb")] == [("a.test", True, "why")]
+    assert [(r["host"], r["blacklisted"], r["reason"]) for r in rows(crawl, "hostdb")] == [
+        ("a.test", True, "why")
+    ]
     assert pending(crawl) == []
     crawl.close(round_)
     with crawl.lock:
@@ -119,7 +161,14 @@ def test_the_next_round_takes_them_once(tmp_path):
 
 def test_a_command_whose_sender_died_gets_its_row(tmp_path):
     crawl = make_crawl(tmp_path)
-    row = {"command_id": "c9", "at": NOW, "verb": "recrawl", "target": "http://a.test/", "arguments": json.dumps({"urls": ["http://a.test/"]}), "actor": "me"}
+    row = {
+        "command_id": "c9",
+        "at": NOW,
+        "verb": "recrawl",
+        "target": "http://a.test/",
+        "arguments": json.dumps({"urls": ["http://a.test/"]}),
+        "actor": "me",
+    }
     crawl.objects.put("control/pending/c9.json", json.dumps(row).encode())
     with crawl.lock:
         take_commands(PlainJob(crawl), crawl.open_round(NOW))
@@ -128,7 +177,12 @@ def test_a_command_whose_sender_died_gets_its_row(tmp_path):
 
 def test_commands_at_once_are_all_kept(tmp_path):
     crawl = make_crawl(tmp_path)
-    threads = [threading.Thread(target=give, args=(crawl, "block", {"host": f"h{i}.test"}), kwargs={"actor": "me"}) for i in range(8)]
+    threads = [
+        threading.Thread(
+            target=give, args=(crawl, "block", {"host": f"h{i}.test"}), kwargs={"actor": "me"}
+        )
+        for i in range(8)
+    ]
     for t in threads:
         t.start()
     for t in threads:
@@ -140,7 +194,11 @@ def test_commands_at_once_are_all_kept(tmp_path):
 def test_commands_do_not_wait_for_a_stage(tmp_path):
     crawl = make_crawl(tmp_path)
     with crawl.lock:
-        thread = threading.Thread(target=give, args=(make_crawl(tmp_path / "other"), "block", {"host": "a.test"}), kwargs={"actor": "me"})
+        thread = threading.Thread(
+            target=give,
+            args=(make_crawl(tmp_path / "other"), "block", {"host": "a.test"}),
+            kwargs={"actor": "me"},
+        )
         thread.start()
         began = time.monotonic()
         give(crawl, "block", {"host": "a.test"}, actor="me")
@@ -165,7 +223,11 @@ def test_abandon_frees_the_claims_and_keeps_the_pace(tmp_path):
     with crawl.lock:
         crawl.claim(round_, [0, 1])
     state = HostState("a.test", last_request_end=time.time(), retry_after_until=time.time() + 500)
-    write_part(crawl.objects, part_key(round_.id, 0, 1, 0), encode_part([state, HostState("b.test", last_request_end=1.0)]))
+    write_part(
+        crawl.objects,
+        part_key(round_.id, 0, 1, 0),
+        encode_part([state, HostState("b.test", last_request_end=1.0)]),
+    )
     told = give(crawl, "abandon", {"round_id": round_.id}, actor="me")
     assert told["state"] == "abandoned"
     assert crawl.claims() == {}
@@ -178,13 +240,17 @@ def test_abandon_frees_the_claims_and_keeps_the_pace(tmp_path):
 
 
 def test_abandon_waits_for_living_tasks(tmp_path):
-    crawl = make_crawl(tmp_path, lease={"ttl_s": 3.0, "renew_s": 0.2, "margin_s": 0.1}, fetch={"timeout_s": 1.0})
+    crawl = make_crawl(
+        tmp_path, lease={"ttl_s": 3.0, "renew_s": 0.2, "margin_s": 0.1}, fetch={"timeout_s": 1.0}
+    )
     round_ = crawl.open_round(NOW)
     lease = Lease(crawl.objects, f"leases/{round_.id}/00000.json", "task", crawl.cfg.lease, 1.0)
     lease.acquire()
     assert give(crawl, "abandon", {"round_id": round_.id}, actor="me")["state"] == "abandoning"
     with crawl.driver_lock(round_):
-        assert finish_abandoned(crawl, round_) == "abandoning"  # its driver lives and will see to it
+        assert (
+            finish_abandoned(crawl, round_) == "abandoning"
+        )  # its driver lives and will see to it
     threading.Timer(0.5, lease.release).start()
     with pytest.raises(CrawlError, match="abandoned"):
         heed(crawl, round_)
@@ -193,7 +259,13 @@ def test_abandon_waits_for_living_tasks(tmp_path):
 
 def test_orders_that_cannot_be_read_are_no_free_way(tmp_path):
     crawl = make_crawl(tmp_path)
-    for raw in (b"[1", b"[]", b'{"hosts": 5}', b'{"policies": {"a": 3}}', b'{"policies": {"a": {"delay_s": "x"}}}'):
+    for raw in (
+        b"[1",
+        b"[]",
+        b'{"hosts": 5}',
+        b'{"policies": {"a": 3}}',
+        b'{"policies": {"a": {"delay_s": "x"}}}',
+    ):
         crawl.objects.put(ORDERS_KEY, raw)
         with pytest.raises(ValueError):
             read_orders(crawl.objects)

@@ -1,4 +1,6 @@
-"""schemathesis against the API's own OpenAPI: no request makes a server error, and every answer is as documented."""
+"""schemathesis against the API's own OpenAPI: no request makes a server error, and every answer is
+as documented.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,19 @@ def test_answers_are_as_documented(schema, mode):
     for operation in operations:
 
         @given(operation.as_strategy(generation_mode=mode))
-        @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        )
         def answered(case):
             # what URLs and hosts there are is more than a schema can say: 400 is a right answer too
-            case.call_and_validate(headers={"Authorization": f"Bearer {TOKEN}"}, excluded_checks=[schemathesis.checks.CHECKS.get_one("positive_data_acceptance")])
+            case.call_and_validate(
+                headers={"Authorization": f"Bearer {TOKEN}"},
+                excluded_checks=[schemathesis.checks.CHECKS.get_one("positive_data_acceptance")],
+            )
 
         with contextlib.suppress(Unsatisfiable):  # nothing can be given wrong
             answered()

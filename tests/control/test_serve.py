@@ -23,12 +23,21 @@ TOKEN = "a-token-of-enough-characters"
 
 
 def test_it_serves_on_loopback_with_a_token(crawl):
-    with subprocess.Popen(command("serve", "--data", crawl.data, "--port", 0), stderr=subprocess.PIPE, text=True, env=environment(CRAWLKIT_TOKEN=TOKEN)) as server:
+    with subprocess.Popen(
+        command("serve", "--data", crawl.data, "--port", 0),
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(CRAWLKIT_TOKEN=TOKEN),
+    ) as server:
         try:
             place = re.search(r"http://127\.0\.0\.1:[0-9]+/", server.stderr.readline())[0]
             with pytest.raises(urllib.error.HTTPError, match="401"):
                 urllib.request.urlopen(place + "v1/status", timeout=20)
-            request = urllib.request.Request(place + "v1/blacklist", json.dumps({"host": "a.test"}).encode(), {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
+            request = urllib.request.Request(
+                place + "v1/blacklist",
+                json.dumps({"host": "a.test"}).encode(),
+                {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
+            )
             assert json.load(urllib.request.urlopen(request, timeout=20))["target"] == "a.test"
             assert b"<title>Crawl status" in urllib.request.urlopen(place, timeout=20).read()
         finally:
@@ -38,7 +47,13 @@ def test_it_serves_on_loopback_with_a_token(crawl):
 
 
 def test_it_does_not_start_without_a_token(crawl):
-    done = subprocess.run(command("serve", "--data", crawl.data, "--port", 0), capture_output=True, text=True, timeout=60, env={k: v for k, v in environment().items() if k != "CRAWLKIT_TOKEN"})
+    done = subprocess.run(
+        command("serve", "--data", crawl.data, "--port", 0),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={k: v for k, v in environment().items() if k != "CRAWLKIT_TOKEN"},
+    )
     assert done.returncode == 2
     assert "CRAWLKIT_TOKEN" in done.stderr
 
@@ -53,7 +68,10 @@ def test_the_verbs(crawl):
     round_ = crawl.open_round(NOW)
     assert told(crawl, "block", "a.test", "--reason", "x")["verb"] == "block"
     assert told(crawl, "command", "unblock", "a.test")["verb"] == "unblock"
-    assert told(crawl, "complain", "b.example", "--domain", "--reason", "y")["arguments"]["action"] == "block"
+    assert (
+        told(crawl, "complain", "b.example", "--domain", "--reason", "y")["arguments"]["action"]
+        == "block"
+    )
     assert told(crawl, "host", "set", "a.test", "--delay-s", "3")["arguments"]["delay_s"] == 3
     assert told(crawl, "recrawl", "http://a.test/dead", "--priority", "critical")["queued"] == 1
     assert told(crawl, "hint", "http://a.test/", "http://new.test/")["added"] == 1

@@ -22,11 +22,40 @@ def test_lines_of_a_crawl(source, tmp_path):
     assert (counts["lines"], counts["unresolved"]) == (9, 0)
     assert lines == sorted(lines)
     keys = [line.split(" ")[:2] for line in lines]
-    assert keys == [["9,0,0,127)/%c3%a9~x", "20240402120005"], ["test,site)/", "20240402120000"], ["test,site)/", "20240403120000"], ["test,site)/b?a=2&z=1", "20240402120001"], ["test,site)/b?a=2&z=1", "20240403120001"],
-                    ["test,site)/none", "20240402120004"], ["test,site)/old", "20240402120003"], ["test,site)/robots.txt", "20240402120006"], ["uk,co,site,sub:8443)/c", "20240402120002"]]  # fmt: skip
+    assert keys == [
+        ["9,0,0,127)/%c3%a9~x", "20240402120005"],
+        ["test,site)/", "20240402120000"],
+        ["test,site)/", "20240403120000"],
+        ["test,site)/b?a=2&z=1", "20240402120001"],
+        ["test,site)/b?a=2&z=1", "20240403120001"],
+        ["test,site)/none", "20240402120004"],
+        ["test,site)/old", "20240402120003"],
+        ["test,site)/robots.txt", "20240402120006"],
+        ["uk,co,site,sub:8443)/c", "20240402120002"],
+    ]
     rows = [json.loads(line.split(" ", 2)[2]) for line in lines]
-    assert [r.get("mime") for r in rows] == [None, "text/html", "warc/revisit", "text/html", "warc/revisit", "text/plain", "text/html", "text/plain", "application/pdf"]
-    assert [r["status"] for r in rows] == ["200", "200", "200", "200", "304", "404", "301", "200", "200"]
+    assert [r.get("mime") for r in rows] == [
+        None,
+        "text/html",
+        "warc/revisit",
+        "text/html",
+        "warc/revisit",
+        "text/plain",
+        "text/html",
+        "text/plain",
+        "application/pdf",
+    ]
+    assert [r["status"] for r in rows] == [
+        "200",
+        "200",
+        "200",
+        "200",
+        "304",
+        "404",
+        "301",
+        "200",
+        "200",
+    ]
 
 
 def test_the_same_from_the_warc_files(source, data, tmp_path):
@@ -35,7 +64,10 @@ def test_the_same_from_the_warc_files(source, data, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (counts["lines"], counts["unresolved"]) == (9, 0)
     second = [p for p in (data / "warc").iterdir() if "r000002" in p.name]
-    assert index_warcs(second, tmp_path / "c")["unresolved_examples"] == ["http://www.site.test/ 20240402120000", "http://www.site.test/b?z=1&a=2 20240402120001"]
+    assert index_warcs(second, tmp_path / "c")["unresolved_examples"] == [
+        "http://www.site.test/ 20240402120000",
+        "http://www.site.test/b?z=1&a=2 20240402120001",
+    ]
 
 
 def test_equal_to_cdxj_indexer(source, data, tmp_path):
@@ -53,7 +85,9 @@ def test_zipnum(source, tmp_path):
     lines = (tmp_path / "index.cdxj").read_text("utf-8").splitlines()
     for n, line in enumerate((tmp_path / "zip" / "cluster.idx").read_text("utf-8").splitlines()):
         key, part, offset, length, number = line.split("\t")
-        block = gzip.decompress(packed[int(offset) : int(offset) + int(length)]).decode().splitlines()
+        block = (
+            gzip.decompress(packed[int(offset) : int(offset) + int(length)]).decode().splitlines()
+        )
         assert (part, number, block) == ("cdx-00000.gz", str(n + 1), lines[4 * n : 4 * n + 4])
         assert block[0].startswith(key + " ")
 

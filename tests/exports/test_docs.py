@@ -12,7 +12,11 @@ from typer.testing import CliRunner
 from crawlkit import cli, cli_export, cli_plan  # noqa: F401  (they register their commands)
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMANDS = [line.strip() for name in ("exports.md", "planner.md") for line in re.findall(r"^    (crawlkit .*)$", (DOCS / name).read_text("utf-8"), re.MULTILINE)]
+COMMANDS = [
+    line.strip()
+    for name in ("exports.md", "planner.md")
+    for line in re.findall(r"^    (crawlkit .*)$", (DOCS / name).read_text("utf-8"), re.MULTILINE)
+]
 
 pytestmark = [pytest.mark.slow, pytest.mark.ci]  # it waits for servers and processes
 
@@ -27,4 +31,6 @@ def test_command(command, data, tmp_path, monkeypatch):
 
 def test_all_verbs_are_there():
     text = (DOCS / "exports.md").read_text("utf-8")
-    assert {c.name for c in cli_export.export.registered_commands} == set(re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE))
+    assert {c.name for c in cli_export.export.registered_commands} == set(
+        re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE)
+    )

@@ -27,7 +27,10 @@ from tests.s3_server import moto
 
 def records(path):
     with open(path, "rb") as f:
-        return [(r.rec_type, dict(r.rec_headers.headers), r.content_stream().read()) for r in ArchiveIterator(f, check_digests=True)]
+        return [
+            (r.rec_type, dict(r.rec_headers.headers), r.content_stream().read())
+            for r in ArchiveIterator(f, check_digests=True)
+        ]
 
 
 def test_wet(source, tmp_path):
@@ -51,7 +54,9 @@ def test_wet(source, tmp_path):
 def test_wet_twice_is_the_same_file(source, tmp_path):
     export_wet(source, tmp_path / "a", "r000001")
     export_wet(source, tmp_path / "b", "r000001")
-    assert [p.read_bytes() for p in (tmp_path / "a").iterdir()] == [p.read_bytes() for p in (tmp_path / "b").iterdir()]
+    assert [p.read_bytes() for p in (tmp_path / "a").iterdir()] == [
+        p.read_bytes() for p in (tmp_path / "b").iterdir()
+    ]
 
 
 def test_wat(source, data, tmp_path):
@@ -60,17 +65,29 @@ def test_wat(source, data, tmp_path):
     found = records(next(p for p in tmp_path.iterdir() if "r000001" in p.name))
     assert found[0][0] == "warcinfo"
     rows = [(r[1].get("WARC-Target-URI"), json.loads(r[2])) for r in found[1:]]
-    page = next(e["Envelope"] for u, e in rows if u == "http://www.site.test/" and e["Envelope"]["WARC-Header-Metadata"]["WARC-Type"] == "response")
+    page = next(
+        e["Envelope"]
+        for u, e in rows
+        if u == "http://www.site.test/"
+        and e["Envelope"]["WARC-Header-Metadata"]["WARC-Type"] == "response"
+    )
     http = page["Payload-Metadata"]["HTTP-Response-Metadata"]
     assert http["Response-Message"]["Status"] == "200"
     assert http["Headers"]["Content-Type"] == "text/html; charset=utf-8"
     assert http["HTML-Metadata"]["Head"]["Title"] == "Harbour"
-    assert {"name": "description", "content": "All about it"} in http["HTML-Metadata"]["Head"]["Metas"]
-    assert http["HTML-Metadata"]["Links"] == [{"path": "A@/href", "url": "http://www.site.test/b", "text": "Moorings"}, {"path": "A@/href", "url": "http://other.test/x", "text": "Other"}]
+    assert {"name": "description", "content": "All about it"} in http["HTML-Metadata"]["Head"][
+        "Metas"
+    ]
+    assert http["HTML-Metadata"]["Links"] == [
+        {"path": "A@/href", "url": "http://www.site.test/b", "text": "Moorings"},
+        {"path": "A@/href", "url": "http://other.test/x", "text": "Other"},
+    ]
     at = next(e["Container"] for u, e in rows if e["Envelope"] is page)
     with open(data / "warc" / at["Filename"], "rb") as f:
         f.seek(int(at["Offset"]))
-        assert next(iter(ArchiveIterator(f))).rec_headers["WARC-Target-URI"] == "http://www.site.test/"
+        assert (
+            next(iter(ArchiveIterator(f))).rec_headers["WARC-Target-URI"] == "http://www.site.test/"
+        )
 
 
 def test_wacz(source, data, tmp_path):
@@ -82,12 +99,21 @@ def test_wacz(source, data, tmp_path):
         assert package["title"] == "A site"
         for row in package["resources"]:
             content = z.read(row["path"])
-            assert (row["bytes"], row["hash"]) == (len(content), "sha256:" + hashlib.sha256(content).hexdigest())
-        assert json.loads(z.read("datapackage-digest.json"))["hash"] == "sha256:" + hashlib.sha256(z.read("datapackage.json")).hexdigest()
+            assert (row["bytes"], row["hash"]) == (
+                len(content),
+                "sha256:" + hashlib.sha256(content).hexdigest(),
+            )
+        assert (
+            json.loads(z.read("datapackage-digest.json"))["hash"]
+            == "sha256:" + hashlib.sha256(z.read("datapackage.json")).hexdigest()
+        )
         names = {i.filename for i in z.infolist()}
         assert {"archive/" + p.name for p in (data / "warc").iterdir()} <= names
         pages = [json.loads(line) for line in z.read("pages/pages.jsonl").splitlines()]
-        assert [p["url"] for p in pages[1:]] == ["http://www.site.test/", "http://www.site.test/b?z=1&a=2"]
+        assert [p["url"] for p in pages[1:]] == [
+            "http://www.site.test/",
+            "http://www.site.test/b?z=1&a=2",
+        ]
         assert pages[1]["ts"] == "2024-04-02T12:00:00Z"
         lines = gzip.decompress(z.read("indexes/index.cdx.gz")).decode().splitlines()
         assert len(lines) == 9
@@ -118,9 +144,22 @@ def test_urls(source, tmp_path):
 
 def test_pages_with_their_aliases(tmp_path):
     sample.make(tmp_path)
-    sample.write(tmp_path, "duplicates", [{"url": u, "canonical_url": "http://www.site.test/"} for u in ("http://www.site.test/", "http://www.site.test/b?z=1&a=2", "http://site.test/copy")])
+    sample.write(
+        tmp_path,
+        "duplicates",
+        [
+            {"url": u, "canonical_url": "http://www.site.test/"}
+            for u in (
+                "http://www.site.test/",
+                "http://www.site.test/b?z=1&a=2",
+                "http://site.test/copy",
+            )
+        ],
+    )
     counts = export_pages(Source(tmp_path, Config()), tmp_path / "feed.jsonl")
-    (page,) = [json.loads(line) for line in (tmp_path / "feed.jsonl").read_text("utf-8").splitlines()]
+    (page,) = [
+        json.loads(line) for line in (tmp_path / "feed.jsonl").read_text("utf-8").splitlines()
+    ]
     assert page["url"] == "http://www.site.test/"
     assert page["aliases"] == ["http://site.test/copy", "http://www.site.test/b?z=1&a=2"]
     assert (page["title"], counts["pages"]) == ("Harbour", 1)
@@ -128,10 +167,17 @@ def test_pages_with_their_aliases(tmp_path):
 
 def test_hostgraph(source, tmp_path):
     counts = export_hostgraph(source, tmp_path)
-    assert gzip.decompress((tmp_path / "vertices.txt.gz").read_bytes()).decode() == "0\ttest.other\n1\ttest.site.www\n"
+    assert (
+        gzip.decompress((tmp_path / "vertices.txt.gz").read_bytes()).decode()
+        == "0\ttest.other\n1\ttest.site.www\n"
+    )
     assert gzip.decompress((tmp_path / "edges.txt.gz").read_bytes()).decode() == "1\t0\n"
     assert (counts["hosts"], counts["edges"]) == (2, 1)
-    assert [reversed_host(h) for h in ("a.b.c", "127.0.0.1", "[::1]")] == ["c.b.a", "127.0.0.1", "[::1]"]
+    assert [reversed_host(h) for h in ("a.b.c", "127.0.0.1", "[::1]")] == [
+        "c.b.a",
+        "127.0.0.1",
+        "[::1]",
+    ]
 
 
 def test_a_round_that_is_not_there(source, tmp_path):
@@ -142,20 +188,38 @@ def test_a_round_that_is_not_there(source, tmp_path):
 def test_verbs(data, tmp_path):
     run = CliRunner().invoke
     for verb in ("cdxj", "wet", "wat", "wacz", "urls", "pages", "hostgraph"):
-        done = run(cli.app, ["export", verb, "--data", str(data), "--out", str(tmp_path / verb), "--json"])
+        done = run(
+            cli.app, ["export", verb, "--data", str(data), "--out", str(tmp_path / verb), "--json"]
+        )
         assert done.exit_code == 0, done.output
         assert json.loads(done.output)
         assert f"crawlkit export {verb}" in run(cli_export.export, [verb, "--help"]).output
     done = run(cli.app, ["export", "cdxj", "--data", str(tmp_path / "none")])
     assert done.exit_code == 2
-    done = run(cli.app, ["cdxj", "--data", str(data), "--out", str(tmp_path / "x"), "--json", *(a for p in (data / "warc").iterdir() for a in ("--warc", str(p)))])
+    done = run(
+        cli.app,
+        [
+            "cdxj",
+            "--data",
+            str(data),
+            "--out",
+            str(tmp_path / "x"),
+            "--json",
+            *(a for p in (data / "warc").iterdir() for a in ("--warc", str(p))),
+        ],
+    )
     assert json.loads(done.output)["lines"] == 9
 
 
 def test_from_s3(data, tmp_path):
     """WARC files in S3, the same index and a WACZ."""
     with moto() as endpoint:
-        cfg = Config.model_validate({"storage": {"warc": "s3://crawl/w"}, "s3": {"endpoint_url": endpoint, "path_style": True}})
+        cfg = Config.model_validate(
+            {
+                "storage": {"warc": "s3://crawl/w"},
+                "s3": {"endpoint_url": endpoint, "path_style": True},
+            }
+        )
         there = Source(data, cfg)
         for path in (data / "warc").iterdir():
             there.warc.put_file_if_absent(path.name, path)

@@ -1,4 +1,6 @@
-"""pywb replays what was stored, by our CDXJ and WARC files; cdx-toolkit reads the index through pywb's CDX server."""
+"""pywb replays what was stored, by our CDXJ and WARC files; cdx-toolkit reads the index through
+pywb's CDX server.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,12 @@ def replay(data, tmp_path_factory):
         yield url
 
 
-# url, time (of the first and the second round), body as it was served; a revisit is answered by the copy that it names
-@pytest.mark.parametrize(("n", "when"), [(0, "20240402120000"), (1, "20240402120001"), (2, "20240402120002"), (0, "20240403120000")])
+# url, time (of the first and the second round), body as it was served; a revisit is answered by the
+# copy that it names
+@pytest.mark.parametrize(
+    ("n", "when"),
+    [(0, "20240402120000"), (1, "20240402120001"), (2, "20240402120002"), (0, "20240403120000")],
+)
 def test_pages_are_replayed_byte_for_byte(replay, n, when):
     url, status, fields, body = sample.PAGES[n]
     assert get(f"{replay}/{when}id_/{url}") == (status, dict(fields)["Content-Type"], body)
@@ -42,7 +48,10 @@ def test_pages_are_replayed_byte_for_byte(replay, n, when):
 def test_a_page_is_replayed_with_its_links_rewritten(replay):
     status, kind, body = get(f"{replay}/20240402120000mp_/http://www.site.test/")
     assert status == 200 and kind.startswith("text/html")
-    assert b"The harbour is open at high water." in body and b"/crawl/20240402120000mp_/http://other.test/x" in body
+    assert (
+        b"The harbour is open at high water." in body
+        and b"/crawl/20240402120000mp_/http://other.test/x" in body
+    )
 
 
 def test_what_is_not_stored_is_not_found(replay):
@@ -50,9 +59,30 @@ def test_what_is_not_stored_is_not_found(replay):
 
 
 def test_cdx_toolkit_lists_the_captures(replay):
-    lines = run_tool("cdxt", "--source", f"{replay}/cdx", "--limit", "20", "iter", "--jsonl", "--fields", "url,timestamp,status", "www.site.test/*").splitlines()
+    lines = run_tool(
+        "cdxt",
+        "--source",
+        f"{replay}/cdx",
+        "--limit",
+        "20",
+        "iter",
+        "--jsonl",
+        "--fields",
+        "url,timestamp,status",
+        "www.site.test/*",
+    ).splitlines()
     found = [json.loads(line) for line in lines if line.startswith("{")]
     got = {(r["url"], r["timestamp"], r["status"]) for r in found}
-    stored = {"http://www.site.test/", "http://www.site.test/b?z=1&a=2", "http://site.test/old", "http://site.test/none", "http://site.test/robots.txt"}
+    stored = {
+        "http://www.site.test/",
+        "http://www.site.test/b?z=1&a=2",
+        "http://site.test/old",
+        "http://site.test/none",
+        "http://site.test/robots.txt",
+    }
     assert {u for u, _, _ in got} == stored  # pywb's keys know no www
-    assert ("http://www.site.test/", "20240402120000", "200") in got and ("http://site.test/none", "20240402120004", "404") in got
+    assert ("http://www.site.test/", "20240402120000", "200") in got and (
+        "http://site.test/none",
+        "20240402120004",
+        "404",
+    ) in got

@@ -25,7 +25,14 @@ def found(data):
 
 def test_a_sound_crawl(crawl):
     r = found(crawl[0])
-    assert (r["ok"], r["captures"], r["records"], r["files"], r["orphan_files"], r["examples"]) == (True, 9, 9, 2, 0, {})
+    assert (r["ok"], r["captures"], r["records"], r["files"], r["orphan_files"], r["examples"]) == (
+        True,
+        9,
+        9,
+        2,
+        0,
+        {},
+    )
 
 
 def test_a_file_that_is_gone_and_one_that_nobody_names(crawl):
@@ -33,7 +40,12 @@ def test_a_file_that_is_gone_and_one_that_nobody_names(crawl):
     first = next(p for p in (data / "warc").iterdir() if "r000001" in p.name)
     first.rename(data / "warc" / "other.warc.gz")
     r = found(data)
-    assert (r["ok"], r["missing_files"], r["captures_without_record"], r["orphan_files"]) == (False, 1, 7, 1)
+    assert (r["ok"], r["missing_files"], r["captures_without_record"], r["orphan_files"]) == (
+        False,
+        1,
+        7,
+        1,
+    )
     assert r["examples"]["missing_files"] == [first.name]
 
 
@@ -47,7 +59,10 @@ def test_a_record_without_a_capture(crawl):
 
 def test_a_capture_that_points_elsewhere_and_one_recorded_twice(crawl):
     data, captures = crawl
-    changed = [c | {"warc_record_id": "<urn:uuid:0>"} if c["capture_id"] == "r000001-0-1-1" else c for c in captures]
+    changed = [
+        c | {"warc_record_id": "<urn:uuid:0>"} if c["capture_id"] == "r000001-0-1-1" else c
+        for c in captures
+    ]
     sample.write(data, "captures", [*changed, captures[0] | {"capture_id": "again"}])
     r = found(data)
     assert (r["captures_without_record"], r["captures_twice"]) == (1, 1)

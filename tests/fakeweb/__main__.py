@@ -1,4 +1,5 @@
-"""`python -m tests.fakeweb --seed 7 --log FILE --ready FILE`: serve a synthetic web until terminated.
+"""`python -m tests.fakeweb --seed 7 --log FILE --ready FILE`: serve a synthetic web until
+terminated.
 
 FILE of --ready is written (JSON: port, pid, hosts) when every socket listens.
 """
@@ -29,7 +30,9 @@ def main() -> None:
         signal.signal(sign, lambda *_: server.http.stop())
     if args.ready:
         fresh = Path(args.ready + ".new")
-        fresh.write_text(json.dumps({"port": server.port, "pid": os.getpid(), "hosts": len(server.web.hosts)}))
+        fresh.write_text(
+            json.dumps({"port": server.port, "pid": os.getpid(), "hosts": len(server.web.hosts)})
+        )
         os.replace(fresh, args.ready)
     server.http.run()
 

@@ -1,4 +1,5 @@
-"""The right answer: which URLs a crawl of the web knows after some rounds, in which state, fetched when.
+"""The right answer: which URLs a crawl of the web knows after some rounds, in which state, fetched
+when.
 
 The model is described in the package's docstring. It is a plain simulation of rounds over the plan.
 """
@@ -42,7 +43,9 @@ class Policy:
     unreadable_state: str = "queued"  # robots 5xx or 429
     unreachable_state: str = "queued"  # refused connections: robots.txt cannot be had
     forbidden_state: str = "retrying"  # 403, until it is tried again
-    given_up_state: str = "retrying"  # after the last retry; due again after the interval (None if the state is dead)
+    given_up_state: str = (
+        "retrying"  # after the last retry; due again after the interval (None if the state is dead)
+    )
     malformed_state: str = "dead"  # an answer that is no HTTP
     chain_end_state: str = "dead"  # the redirect after max_redirects
     binary_state: str = "refused"  # content type that is not read
@@ -50,7 +53,10 @@ class Policy:
 
 @dataclass
 class Row:
-    """A URL that the crawl knows. Rounds count from 1; `times` are the rounds in which it was requested."""
+    """A URL that the crawl knows.
+
+    Rounds count from 1; `times` are the rounds in which it was requested.
+    """
 
     url: str
     depth: int
@@ -78,8 +84,10 @@ class Row:
 class Expected:
     """The state after the last round.
 
-    rows: every known URL. refused: URLs found but not let in, with the plan's word for why (and depth).
-    requests: per round, page URL -> status (None: a fault). clusters: sets of two and more pages with text, alike by
+    rows: every known URL. refused: URLs found but not let in, with the plan's word for why (and
+        depth).
+    requests: per round, page URL -> status (None: a fault). clusters: sets of two and more pages
+        with text, alike by
     equal text or by a planned near pair. apart: pairs that must not share a cluster.
     """
 
@@ -101,7 +109,13 @@ def expected(web: FakeWeb, policy: Policy = Policy()) -> Expected:
     for number, now in enumerate(policy.nows, 1):
         walk.round(number, now)
     day = int((policy.nows[-1] - EPOCH) // DAY_S)
-    return Expected(walk.rows, walk.refused, walk.requests, _clusters(web, walk.rows, day), [(a, b) for a, b, _ in web.far])
+    return Expected(
+        walk.rows,
+        walk.refused,
+        walk.requests,
+        _clusters(web, walk.rows, day),
+        [(a, b) for a, b, _ in web.far],
+    )
 
 
 class _Walk:
@@ -113,21 +127,29 @@ class _Walk:
         self.asked: defaultdict[str, int] = defaultdict(int)
         self.robots: dict[str, tuple[float, int]] = {}  # host -> read at, day
 
-    def find(self, url: str, parent: str | None, depth: int, number: int, now: float, hops: int) -> None:
+    def find(
+        self, url: str, parent: str | None, depth: int, number: int, now: float, hops: int
+    ) -> None:
         if row := self.rows.get(url):
             row.low_depth = min(row.low_depth, depth)
         elif depth > self.policy.max_depth:
             self.refused[url] = "depth"
         else:
-            self.rows[url] = Row(url, depth, number, parent, next_fetch=now, hops=hops, low_depth=depth)
+            self.rows[url] = Row(
+                url, depth, number, parent, next_fetch=now, hops=hops, low_depth=depth
+            )
             self.refused.pop(url, None)
 
     def round(self, number: int, now: float) -> None:
         sent: dict[str, int | None] = {}
         day = int((now - EPOCH) // DAY_S)
-        for row in [r for r in self.rows.values() if r.next_fetch is not None and r.next_fetch <= now]:
+        for row in [
+            r for r in self.rows.values() if r.next_fetch is not None and r.next_fetch <= now
+        ]:
             host = self.web.hosts.get(row.url.split("/")[2])
-            if host is None:  # the name does not exist: that is known at once, and tried again like any failure
+            if (
+                host is None
+            ):  # the name does not exist: that is known at once, and tried again like any failure
                 self._fail(row, 0, now)
             elif not host.listening:
                 row.state = self.policy.unreachable_state
@@ -156,7 +178,11 @@ class _Walk:
         elif page.fault in ("reset", "garbage", "stall"):
             status = None
         else:
-            status = 200 if page.recovers_after is not None and times >= page.recovers_after else page.status
+            status = (
+                200
+                if page.recovers_after is not None and times >= page.recovers_after
+                else page.status
+            )
         row.status = status
         if status == 200 and page.content_type == "image/png":
             row.state, row.next_fetch = policy.binary_state, None
@@ -166,12 +192,19 @@ class _Walk:
             if row.hops >= policy.max_redirects:
                 row.state, row.next_fetch = policy.chain_end_state, None
             else:
-                row.state, row.interval_s, row.next_fetch = "redirected", self._initial(), self._again(now)
+                row.state, row.interval_s, row.next_fetch = (
+                    "redirected",
+                    self._initial(),
+                    self._again(now),
+                )
                 self.find(page.to, row.url, row.depth, number, now, row.hops + 1)
         elif status == 403:
             row.state, row.next_fetch = policy.forbidden_state, now + policy.forbidden_s
         elif status == 429:
-            row.state, row.next_fetch = "retrying", now + max(page.retry_after_s or 0, policy.retry_delays_s[0])
+            row.state, row.next_fetch = (
+                "retrying",
+                now + max(page.retry_after_s or 0, policy.retry_delays_s[0]),
+            )
         elif page is not None and page.fault == "garbage":
             row.state, row.next_fetch = policy.malformed_state, None
         elif status is None or status >= 500 or status == 408:
@@ -205,16 +238,25 @@ class _Walk:
         if row.first_fetched is None:
             row.first_fetched, row.interval_s = number, self._initial()
         else:
-            # changed means another text, or another body where no text is kept; a cut body proves nothing
+            # changed means another text, or another body where no text is kept; a cut body proves
+            # nothing
             same = None if row.truncated else same_body if page.noindex else same_text
             row.n_unchanged += same is True
             row.n_change += same is False
-            factor = 1.0 if same is None else policy.unchanged_factor if same else policy.changed_factor
+            factor = (
+                1.0 if same is None else policy.unchanged_factor if same else policy.changed_factor
+            )
             row.interval_s = min(max(row.interval_s * factor, policy.floor_s), policy.ceiling_s)
         row.status, row.text_version, row.body_version = status, version, body
         row.next_fetch = now + row.interval_s if policy.revisit else None
         row.has_text = not page.noindex
-        row.truncated = "disconnect" if page.fault == "cut" else "length" if page.pad_bytes > MAX_BODY_BYTES else None
+        row.truncated = (
+            "disconnect"
+            if page.fault == "cut"
+            else "length"
+            if page.pad_bytes > MAX_BODY_BYTES
+            else None
+        )
         if status == 200:
             for link in page.links:
                 self._follow(row, page, link, number, now)
@@ -229,7 +271,9 @@ class _Walk:
 
 
 def _clusters(web: FakeWeb, rows: Mapping[str, Row], day: int) -> list[frozenset[str]]:
-    """Components of the pages with text under equal text and planned near pairs (text as of the version fetched)."""
+    """Components of the pages with text under equal text and planned near pairs (text as of the
+    version fetched).
+    """
     texts: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
     for row in rows.values():
         if row.state == "fetched" and row.has_text and (page := web.page(row.url)) is not None:
@@ -245,9 +289,20 @@ def _clusters(web: FakeWeb, rows: Mapping[str, Row], day: int) -> list[frozenset
     return sorted((frozenset(g) for g in groups if len(g) > 1), key=min)
 
 
-def differences(answer: Expected, found: Mapping[str, Mapping[str, object]], columns: Iterable[str] = ("state", "depth")) -> list[str]:
-    """What a crawl's table says otherwise: `found` maps canonical URL to its columns. Empty: all equal."""
-    out = [f"missing: {u} ({r.state}, found in round {r.found_round} on {r.parent})" for u, r in answer.rows.items() if u not in found]
+def differences(
+    answer: Expected,
+    found: Mapping[str, Mapping[str, object]],
+    columns: Iterable[str] = ("state", "depth"),
+) -> list[str]:
+    """What a crawl's table says otherwise: `found` maps canonical URL to its columns.
+
+    Empty: all equal.
+    """
+    out = [
+        f"missing: {u} ({r.state}, found in round {r.found_round} on {r.parent})"
+        for u, r in answer.rows.items()
+        if u not in found
+    ]
     out += [f"not expected: {u} ({dict(found[u])})" for u in found if u not in answer.rows]
     for url in answer.rows.keys() & found.keys():
         for column in columns:

@@ -1,4 +1,7 @@
-"""The features: each function adds pages of one kind to a host. What a page adds is a leaf unless its feature says else."""
+"""The features: each function adds pages of one kind to a host.
+
+What a page adds is a leaf unless its feature says else.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,17 @@ if TYPE_CHECKING:
 
 
 def _redirect(b: Builder, host: str, to: str, status: int, location: str | None = None) -> Page:
-    return b.add(Page(host, b.path(), b.title(), feature="redirect", status=status, to=to, location=location or to))
+    return b.add(
+        Page(
+            host,
+            b.path(),
+            b.title(),
+            feature="redirect",
+            status=status,
+            to=to,
+            location=location or to,
+        )
+    )
 
 
 def _chain(b: Builder, host: str, end: str, hops: int) -> Page:
@@ -36,7 +49,17 @@ def chains(b: Builder, host: str) -> None:
     b.lead(_redirect(b, host, f"http://{host}/", 302, "/"))
     left, right = b.path(), b.path()
     for path, to in ((left, right), (right, left)):
-        b.add(Page(host, path, b.title(), feature="ring", status=302, location=to, to=f"http://{host}{to}"))
+        b.add(
+            Page(
+                host,
+                path,
+                b.title(),
+                feature="ring",
+                status=302,
+                location=to,
+                to=f"http://{host}{to}",
+            )
+        )
     b.lead(b.pages[f"http://{host}{left}"])
 
 
@@ -71,22 +94,37 @@ def stall(b: Builder, host: str) -> None:
 
 
 def duplicates(b: Builder, host: str) -> None:
-    """Three copies within the host, one of them in other markup, and two on another host; same words, same links."""
+    """Three copies within the host, one of them in other markup, and two on another host; same
+    words, same links.
+    """
     other = b.elsewhere(host, 5)
     first = b.page(host, feature="duplicate")
     first.links = [Link(f"http://{host}/", f"http://{host}/", text="home page")]
     for at, skin in ((host, 0), (host, 2), (other, 0), (other, 1)):
-        copy = b.add(Page(at, b.path(), first.title, first.words, list(first.links), "duplicate", skin=skin))
+        copy = b.add(
+            Page(at, b.path(), first.title, first.words, list(first.links), "duplicate", skin=skin)
+        )
         b.lead(copy)
     b.lead(first)
 
 
 def near(b: Builder, host: str) -> None:
-    """Pairs of long texts: with one to four words changed (above 0.85), and with every seventh word changed (below 0.5)."""
+    """Pairs of long texts: with one to four words changed (above 0.85), and with every seventh word
+    changed (below 0.5).
+    """
     for count in (1, 2, 4, 30):
         first = b.page(host, feature="near")
         first.words = words(b.rng, 220)
-        second = b.add(Page(host, b.path(), first.title, edited(b.rng, first.words, count), list(first.links), "near"))
+        second = b.add(
+            Page(
+                host,
+                b.path(),
+                first.title,
+                edited(b.rng, first.words, count),
+                list(first.links),
+                "near",
+            )
+        )
         b.lead(first)
         b.lead(second)
         value = jaccard(first.text(), second.text())
@@ -96,12 +134,28 @@ def near(b: Builder, host: str) -> None:
 
 
 def changing(b: Builder, host: str) -> None:
-    for every, validators in ((1, "etag"), (1, ""), (2, "both"), (2, "modified"), (7, "etag"), (0, "etag"), (0, "modified"), (0, "both")):
+    for every, validators in (
+        (1, "etag"),
+        (1, ""),
+        (2, "both"),
+        (2, "modified"),
+        (7, "etag"),
+        (0, "etag"),
+        (0, "modified"),
+        (0, "both"),
+    ):
         b.lead(b.page(host, feature="changing", every_days=every, validators=validators))
     b.lead(b.page(host, feature="churn", churn=True, validators="etag"))
     b.lead(b.page(host, feature="churn", churn=True))
     if b.hosts[host].robots.later:
-        b.lead(b.page(host, b.path("withdrawn"), feature="robots", denied_from_day=b.hosts[host].robots.later[0]))
+        b.lead(
+            b.page(
+                host,
+                b.path("withdrawn"),
+                feature="robots",
+                denied_from_day=b.hosts[host].robots.later[0],
+            )
+        )
 
 
 def malformed(b: Builder, host: str) -> None:
@@ -116,15 +170,64 @@ def malformed(b: Builder, host: str) -> None:
 
 
 CHARSETS = (
-    # charset, how it is declared, words, a path that is linked from the page, as written and canonical
-    ("windows-1251", "header", "Старая пристань у реки открыта каждый день кроме воскресенья", "/страница-{n}", "/%D1%81%D1%82%D1%80%D0%B0%D0%BD%D0%B8%D1%86%D0%B0-{n}"),
-    ("windows-1251", "meta", "Новая мельница стоит за мостом и мелет муку для всей деревни", "/мост-{n}", "/%D0%BC%D0%BE%D1%81%D1%82-{n}"),
-    ("shift_jis", "meta", "港の朝市は毎週土曜日に開かれます 新鮮な魚と野菜が並びます", "/港-{n}", "/%E6%B8%AF-{n}"),
-    ("gbk", "header", "老图书馆收藏了许多关于河流和桥梁的书籍 每天上午开放", "/书-{n}", "/%E4%B9%A6-{n}"),
-    ("utf-16le", "bom", "Der Müller grüßt die Fähre über den schönen Fluß", "/fähre-{n}", "/f%C3%A4hre-{n}"),
-    ("utf-8", "bom", "La cigüeña anidó sobre el campanario de la iglesia pequeña", "/cigüeña-{n}", "/cig%C3%BCe%C3%B1a-{n}"),
-    ("utf-8", "none", "Żółta łódź płynie wzdłuż brzegu aż do przystani źródlanej", "/łódź-{n}", "/%C5%82%C3%B3d%C5%BA-{n}"),
-    ("iso-8859-1", "header", "Le château près de la forêt fut bâti après la guerre", "/château-{n}", "/ch%C3%A2teau-{n}"),
+    # charset, how it is declared, words, a path that is linked from the page, as written and
+    # canonical
+    (
+        "windows-1251",
+        "header",
+        "Старая пристань у реки открыта каждый день кроме воскресенья",
+        "/страница-{n}",
+        "/%D1%81%D1%82%D1%80%D0%B0%D0%BD%D0%B8%D1%86%D0%B0-{n}",
+    ),
+    (
+        "windows-1251",
+        "meta",
+        "Новая мельница стоит за мостом и мелет муку для всей деревни",
+        "/мост-{n}",
+        "/%D0%BC%D0%BE%D1%81%D1%82-{n}",
+    ),
+    (
+        "shift_jis",
+        "meta",
+        "港の朝市は毎週土曜日に開かれます 新鮮な魚と野菜が並びます",
+        "/港-{n}",
+        "/%E6%B8%AF-{n}",
+    ),
+    (
+        "gbk",
+        "header",
+        "老图书馆收藏了许多关于河流和桥梁的书籍 每天上午开放",
+        "/书-{n}",
+        "/%E4%B9%A6-{n}",
+    ),
+    (
+        "utf-16le",
+        "bom",
+        "Der Müller grüßt die Fähre über den schönen Fluß",
+        "/fähre-{n}",
+        "/f%C3%A4hre-{n}",
+    ),
+    (
+        "utf-8",
+        "bom",
+        "La cigüeña anidó sobre el campanario de la iglesia pequeña",
+        "/cigüeña-{n}",
+        "/cig%C3%BCe%C3%B1a-{n}",
+    ),
+    (
+        "utf-8",
+        "none",
+        "Żółta łódź płynie wzdłuż brzegu aż do przystani źródlanej",
+        "/łódź-{n}",
+        "/%C5%82%C3%B3d%C5%BA-{n}",
+    ),
+    (
+        "iso-8859-1",
+        "header",
+        "Le château près de la forêt fut bâti après la guerre",
+        "/château-{n}",
+        "/ch%C3%A2teau-{n}",
+    ),
 )
 
 
@@ -134,7 +237,9 @@ def charsets(b: Builder, host: str) -> None:
         page.marker = text.split()[1]
         page.words = text.lower().split() + page.words
         leaf = b.page(host, canonical.format(n=b.serial), feature="target")
-        page.links.append(Link(written.format(n=leaf.path.rpartition("-")[2]), leaf.url, text=leaf.title))
+        page.links.append(
+            Link(written.format(n=leaf.path.rpartition("-")[2]), leaf.url, text=leaf.title)
+        )
     # declared as UTF-8 but written in windows-1251: the words are lost, the links are not
     page = b.lead(b.page(host, feature="charset", charset="windows-1251", declared="wrong"))
     page.words = CHARSETS[0][2].lower().split() + page.words
@@ -147,6 +252,7 @@ def traps(b: Builder, host: str) -> None:
 
 def follow(b: Builder, host: str) -> None:
     """Opt-outs: links that must not be followed, texts that must not be kept."""
+
     def leaf() -> Page:
         return b.page(host, feature="target")
 
@@ -156,11 +262,25 @@ def follow(b: Builder, host: str) -> None:
     page, to = b.lead(b.page(host, feature="nofollow_link")), nofollowed()
     page.links.append(Link(to.path, to.url, text=to.title, why="nofollow"))
     for meta, x_robots, noindex, nofollow in (
-        ("nofollow", (), False, True), ("noindex", (), True, False), ("none", (), True, True), ("NOINDEX, Follow", (), True, False),
-        (None, ("noindex",), True, False), (None, ("nofollow",), False, True), (None, ("otherbot: noindex, nofollow",), False, False),
+        ("nofollow", (), False, True),
+        ("noindex", (), True, False),
+        ("none", (), True, True),
+        ("NOINDEX, Follow", (), True, False),
+        (None, ("noindex",), True, False),
+        (None, ("nofollow",), False, True),
+        (None, ("otherbot: noindex, nofollow",), False, False),
         (None, (f"{TOKEN}: noindex", "otherbot: nofollow"), True, False),
     ):
-        page = b.lead(b.page(host, feature="opt_out", meta=meta, x_robots=x_robots, noindex=noindex, nofollow=nofollow))
+        page = b.lead(
+            b.page(
+                host,
+                feature="opt_out",
+                meta=meta,
+                x_robots=x_robots,
+                noindex=noindex,
+                nofollow=nofollow,
+            )
+        )
         to = nofollowed() if nofollow else leaf()
         page.links.append(Link(to.path, to.url, text=to.title))
 
@@ -170,14 +290,34 @@ def canonical(b: Builder, host: str) -> None:
     name = f"page-{b.serial}.html"
     at = b.lead(b.page(host, f"/{words(b.rng, 1)[0]}/{name}", feature="canonical"))
     p = at.path
-    for href in (f"http://{host}:80{p}", f"HTTP://{host.upper()}{p}", f"{p}#top", f"{p}?utm_source=letter&utm_medium=mail", f"{p}?fbclid=abc123",
-                 f"{p};jsessionid=0A1B2C3D4E5F60718293A4B5C6D7E8F9", f"/x/../.{p}", f"{p}?", f"http://user:secret@{host}{p}", f"http://{host}.{p}",
-                 f"  {p}\n", p.replace("page", "p%61ge"), f"\\{p[1:]}", name, f"./{name}", f"//{host}{p}"):
+    for href in (
+        f"http://{host}:80{p}",
+        f"HTTP://{host.upper()}{p}",
+        f"{p}#top",
+        f"{p}?utm_source=letter&utm_medium=mail",
+        f"{p}?fbclid=abc123",
+        f"{p};jsessionid=0A1B2C3D4E5F60718293A4B5C6D7E8F9",
+        f"/x/../.{p}",
+        f"{p}?",
+        f"http://user:secret@{host}{p}",
+        f"http://{host}.{p}",
+        f"  {p}\n",
+        p.replace("page", "p%61ge"),
+        f"\\{p[1:]}",
+        name,
+        f"./{name}",
+        f"//{host}{p}",
+    ):
         at.links.append(Link(href, at.url, text="the same"))
     at.links.append(Link(f"http://{host}", f"http://{host}/", text="home"))
     at = b.lead(b.page(host, f"/list-{b.serial}?order=name&part=2", feature="canonical"))
     stem = at.path.partition("?")[0]
-    for query in ("part=2&order=name", "&order=name&&part=2", "order=name&PHPSESSID=0123456789abcdef0123456789abcdef&part=2", "order=name&part=2&gclid=xyz#list"):
+    for query in (
+        "part=2&order=name",
+        "&order=name&&part=2",
+        "order=name&PHPSESSID=0123456789abcdef0123456789abcdef&part=2",
+        "order=name&part=2&gclid=xyz#list",
+    ):
         b.enter(host).links.append(Link(f"{stem}?{query}", at.url, text="the same list"))
 
 
@@ -188,7 +328,13 @@ def base(b: Builder, host: str) -> None:
 
 
 def transfer(b: Builder, host: str) -> None:
-    for coding, framing in ((None, "chunked"), (None, "close"), ("gzip", "length"), ("gzip", "chunked"), ("gzip", "close")):
+    for coding, framing in (
+        (None, "chunked"),
+        (None, "close"),
+        ("gzip", "length"),
+        ("gzip", "chunked"),
+        ("gzip", "close"),
+    ):
         page = b.lead(b.page(host, feature="transfer", coding=coding, framing=framing))
         leaf = b.page(host, feature="target")
         page.links.append(Link(leaf.path, leaf.url, text=leaf.title))
@@ -201,12 +347,23 @@ def types(b: Builder, host: str) -> None:
         b.lead(b.page(host, feature=feature, content_type=content_type)).links.clear()
     for ending in ("png", "zip", "mp4"):
         path = b.path("file").partition("?")[0].rstrip("/") + "." + ending
-        b.enter(host).links.append(Link(path, f"http://{host}{path}", text="a file", why="extension"))
+        b.enter(host).links.append(
+            Link(path, f"http://{host}{path}", text="a file", why="extension")
+        )
 
 
 def schemes(b: Builder, host: str) -> None:
     at = b.enter(host)
-    for href in ("mailto:post@" + host, "javascript:void(0)", f"ftp://{host}/file", "data:text/html,hello", "tel:+100", "http://", "http://[bad", "about:blank"):
+    for href in (
+        "mailto:post@" + host,
+        "javascript:void(0)",
+        f"ftp://{host}/file",
+        "data:text/html,hello",
+        "tel:+100",
+        "http://",
+        "http://[bad",
+        "about:blank",
+    ):
         at.links.append(Link(href, None, text="elsewhere", why="unusable"))
 
 

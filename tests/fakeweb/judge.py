@@ -13,7 +13,10 @@ from tests.fakeweb.plan import FakeWeb
 
 @dataclass(slots=True)
 class Entry:
-    """One line of the log; times are monotonic seconds, `wall_end` Unix seconds. A fault has no status."""
+    """One line of the log; times are monotonic seconds, `wall_end` Unix seconds.
+
+    A fault has no status.
+    """
 
     host: str
     address: str
@@ -39,9 +42,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Delays:
-    """Least gaps in force, s: a host's own (its Crawl-delay counts beside it), a registered domain's, an address's.
+    """Least gaps in force, s: a host's own (its Crawl-delay counts beside it), a registered
+    domain's, an address's.
 
-    abort_slack_s: how late the server may see that a client has gone (the end of an aborted exchange).
+    abort_slack_s: how late the server may see that a client has gone (the end of an aborted
+    exchange).
     """
 
     host_s: float
@@ -54,11 +59,16 @@ class Delays:
 
 @dataclass
 class Violations:
-    """What was found, each as a line to read. `unplanned` (URLs outside the plan) is no violation in itself."""
+    """What was found, each as a line to read.
+
+    `unplanned` (URLs outside the plan) is no violation in itself.
+    """
 
     disallowed: list[str] = field(default_factory=list)  # robots.txt as last served forbids it
     no_robots: list[str] = field(default_factory=list)  # a page before any robots.txt of its host
-    unreadable: list[str] = field(default_factory=list)  # a page while robots.txt answers 5xx or 429
+    unreadable: list[str] = field(
+        default_factory=list
+    )  # a page while robots.txt answers 5xx or 429
     host_gap: list[str] = field(default_factory=list)
     domain_gap: list[str] = field(default_factory=list)
     address_gap: list[str] = field(default_factory=list)
@@ -72,13 +82,28 @@ class Violations:
         return sum(len(v) for k, v in vars(self).items() if k != "unplanned")
 
     def __str__(self) -> str:
-        return "\n".join(f"{kind}: {line}" for kind, lines in vars(self).items() if kind != "unplanned" for line in lines) or "no violations"
+        return (
+            "\n".join(
+                f"{kind}: {line}"
+                for kind, lines in vars(self).items()
+                if kind != "unplanned"
+                for line in lines
+            )
+            or "no violations"
+        )
 
 
 def load_log(path: str | Path) -> list[Entry]:
     """The entries of a log in order of their start. A half-written last line is left out."""
     text = Path(path).read_text(encoding="utf-8")
-    return sorted((Entry(**json.loads(line)) for line in text.splitlines(keepends=True) if line.endswith("\n")), key=lambda e: e.start)
+    return sorted(
+        (
+            Entry(**json.loads(line))
+            for line in text.splitlines(keepends=True)
+            if line.endswith("\n")
+        ),
+        key=lambda e: e.start,
+    )
 
 
 def counts(log: Iterable[Entry]) -> Counter[str]:
@@ -87,10 +112,12 @@ def counts(log: Iterable[Entry]) -> Counter[str]:
 
 
 def judge(log: Iterable[Entry], web: FakeWeb, delays: Delays) -> Violations:
-    """Every rule of the plan against the log. Gaps run from the end of an exchange to the start of the next.
+    """Every rule of the plan against the log.
 
-    The address gap is judged over the whole log; hosts that shared no task may meet there before their
-    addresses are known, so give `address_s` only where they must not.
+    Gaps run from the end of an exchange to the start of the next.
+
+    The address gap is judged over the whole log; hosts that shared no task may meet there before
+    their addresses are known, so give `address_s` only where they must not.
     """
     found, log = Violations(), sorted(log, key=lambda e: e.start)
     by_host: defaultdict[str, list[Entry]] = defaultdict(list)
@@ -108,9 +135,14 @@ def judge(log: Iterable[Entry], web: FakeWeb, delays: Delays) -> Violations:
         last = None
         for e in entries:
             if last and e.start < last.end - _slack(last, delays):
-                found.in_flight.append(f"{e.url} started {last.end - e.start:.3f} s before {last.url} ended")
+                found.in_flight.append(
+                    f"{e.url} started {last.end - e.start:.3f} s before {last.url} ended"
+                )
             last = e if last is None or e.end > last.end else last
-    for kind, least, groups in ((found.domain_gap, delays.domain_s, by_domain), (found.address_gap, delays.address_s, by_address)):
+    for kind, least, groups in (
+        (found.domain_gap, delays.domain_s, by_domain),
+        (found.address_gap, delays.address_s, by_address),
+    ):
         for name, entries in groups.items():
             _gaps(entries, lambda _, d=least: d, delays, kind, name)
     agents = Counter(e.user_agent for e in log)
@@ -131,12 +163,21 @@ def _host_delay(name: str, web: FakeWeb, delays: Delays) -> Callable[[Entry], fl
     def after(entry: Entry) -> float:
         nonlocal seen
         seen = seen or entry.path == "/robots.txt"
-        return max(delays.host_s, host.robots.delay_s if host and seen and not host.robots.location else 0.0)
+        return max(
+            delays.host_s,
+            host.robots.delay_s if host and seen and not host.robots.location else 0.0,
+        )
 
     return after
 
 
-def _gaps(entries: list[Entry], after: Callable[[Entry], float], delays: Delays, found: list[str], name: str) -> None:
+def _gaps(
+    entries: list[Entry],
+    after: Callable[[Entry], float],
+    delays: Delays,
+    found: list[str],
+    name: str,
+) -> None:
     last: Entry | None = None
     need = 0.0
     for e in entries:
@@ -151,9 +192,14 @@ def _retry_after(entries: list[Entry], delays: Delays, found: Violations) -> Non
     until, why = 0.0, ""
     for e in entries:
         if e.start < until - delays.tolerance_s:
-            found.retry_after.append(f"{e.url} came {until - e.start:.3f} s before the end of Retry-After of {why}")
+            found.retry_after.append(
+                f"{e.url} came {until - e.start:.3f} s before the end of Retry-After of {why}"
+            )
         if e.status in (429, 503) and e.retry_after_s and not e.aborted:
-            until, why = max(until, e.end + min(e.retry_after_s, delays.retry_after_ceiling_s)), e.url
+            until, why = (
+                max(until, e.end + min(e.retry_after_s, delays.retry_after_ceiling_s)),
+                e.url,
+            )
 
 
 def _rules(entries: list[Entry], name: str, web: FakeWeb, found: Violations) -> None:

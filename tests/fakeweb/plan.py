@@ -1,8 +1,9 @@
-"""What exists in the synthetic web: hosts, pages, links, robots rules, and the truth about each of them.
+"""What exists in the synthetic web: hosts, pages, links, robots rules, and the truth about each of
+them.
 
-Everything here is data. `build` (in `roles`) makes it from a seed; `render` turns a page into bytes; `expect` walks
-it to the right answer. No rule of the crawler is used: that a URL is allowed, that two addresses are one page, that
-two texts are alike is known because the plan made it so.
+Everything here is data. `build` (in `roles`) makes it from a seed; `render` turns a page into
+bytes; `expect` walks it to the right answer. No rule of the crawler is used: that a URL is allowed,
+that two addresses are one page, that two texts are alike is known because the plan made it so.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ TOKEN = "crawlkit"  # the product token that the robots files and X-Robots-Tag l
 class Link:
     """A link as written. `to` is the canonical target; `why` is set if it must not be followed.
 
-    how: a, area, frame, next, refresh, header (found by a crawler); comment, script (not links at all).
-    why: nofollow, unusable, extension, date_range, repeated, ghost (text that only looks like a link).
+    how: a, area, frame, next, refresh, header (found by a crawler); comment, script (not links at
+        all).
+    why: nofollow, unusable, extension, date_range, repeated, ghost (text that only looks like a
+        link).
     """
 
     href: str
@@ -87,11 +90,19 @@ class Page:
 
     def text(self, day: int = 0) -> list[str]:
         """Words of the visible text: title as heading, paragraphs, anchors."""
-        return [*self.title.lower().split(), *self.body(day), *(w for a in self.links if a.how == "a" for w in a.text.lower().split())]
+        return [
+            *self.title.lower().split(),
+            *self.body(day),
+            *(w for a in self.links if a.how == "a" for w in a.text.lower().split()),
+        ]
 
     def body(self, day: int) -> list[str]:
         version = self.version(day)
-        return words(random.Random(f"{self.url} {version}"), len(self.words)) if version else self.words
+        return (
+            words(random.Random(f"{self.url} {version}"), len(self.words))
+            if version
+            else self.words
+        )
 
     def etag(self, day: int) -> str | None:
         if self.validators not in ("etag", "both"):
@@ -106,7 +117,10 @@ class Page:
 
 @dataclass(slots=True)
 class Robots:
-    """robots.txt of a host. `delay_s`: its Crawl-delay for us. `later`: another body from a day on."""
+    """robots.txt of a host. `delay_s`: its Crawl-delay for us.
+
+    `later`: another body from a day on.
+    """
 
     name: str = "none"
     status: int = 404
@@ -165,11 +179,15 @@ class FakeWeb:
         return _trap_page(host, "/" + path) if host and host.traps else None
 
     def allowed(self, url: str, day: int = 0) -> bool | None:
-        """Whether robots.txt as served on `day` lets us fetch a page; None: the URL is not planned."""
+        """Whether robots.txt as served on `day` lets us fetch a page; None: the URL is not
+        planned.
+        """
         page = self.page(url)
         if page is None:
             return None
-        return page.allowed and not (page.denied_from_day is not None and day >= page.denied_from_day)
+        return page.allowed and not (
+            page.denied_from_day is not None and day >= page.denied_from_day
+        )
 
     @cached_property
     def shared_addresses(self) -> dict[str, list[str]]:
@@ -186,18 +204,35 @@ class FakeWeb:
     def config(self, port: int, delay_s: float = 0.05, timeout_s: float = 2.0) -> dict[str, dict]:
         """The configuration under which `expect` holds, as a tree of plain values.
 
-        Breakers are wide open and the starting interval is the same for every priority class, so that what is
-        fetched when depends on the plan alone.
+        Breakers are wide open and the starting interval is the same for every priority class, so
+        that what is fetched when depends on the plan alone.
         """
         return {
             "agent": {"name": TOKEN},
             "scope": {"max_depth": 15, "max_years_ahead": 2, "max_repeated_segments": 3},
             "frontier": {"explore": 0.0, "guess_sitemap": False},
             "round": {"urls_per_host": 100_000, "max_urls": 1_000_000},
-            "fetch": {"connect_to": self.connect_to(port), "allow_private": ["127.0.0.0/8"], "ports": [80, 443, port], "timeout_s": timeout_s,
-                      "connect_timeout_s": timeout_s, "max_body_bytes": MAX_BODY_BYTES, "max_redirects": 10},
-            "politeness": {"delay_s": delay_s, "domain_delay_s": delay_s / 2, "ip_delay_s": delay_s / 2, "max_delay_s": max(0.5, delay_s), "max_backoff_s": max(0.5, delay_s)},
-            "breaker": {"slow_min_requests": 1_000_000, "server_errors": 1_000_000, "blocked_run": 1_000_000},
+            "fetch": {
+                "connect_to": self.connect_to(port),
+                "allow_private": ["127.0.0.0/8"],
+                "ports": [80, 443, port],
+                "timeout_s": timeout_s,
+                "connect_timeout_s": timeout_s,
+                "max_body_bytes": MAX_BODY_BYTES,
+                "max_redirects": 10,
+            },
+            "politeness": {
+                "delay_s": delay_s,
+                "domain_delay_s": delay_s / 2,
+                "ip_delay_s": delay_s / 2,
+                "max_delay_s": max(0.5, delay_s),
+                "max_backoff_s": max(0.5, delay_s),
+            },
+            "breaker": {
+                "slow_min_requests": 1_000_000,
+                "server_errors": 1_000_000,
+                "blocked_run": 1_000_000,
+            },
             "schedule": {"initial_s": [DAY_S, DAY_S, DAY_S, DAY_S]},
         }
 
@@ -206,7 +241,11 @@ class FakeWeb:
 
     def config_sets(self, port: int, **kw: float) -> list[str]:
         """The same as `--set` values, `section.key=value`."""
-        return [f"{s}.{k}={json.dumps(v)}" for s, keys in self.config(port, **kw).items() for k, v in keys.items()]
+        return [
+            f"{s}.{k}={json.dumps(v)}"
+            for s, keys in self.config(port, **kw).items()
+            for k, v in keys.items()
+        ]
 
 
 def _trap_page(host: Host, path: str) -> Page | None:
@@ -225,6 +264,13 @@ def _trap_page(host: Host, path: str) -> Page | None:
         return page
     if m := _MAZE.match(path):
         deeper = path + "more/"
-        page.links.append(Link("more/", home + deeper, text="go on", why="repeated" if deeper.count("more/") > 3 else None))
+        page.links.append(
+            Link(
+                "more/",
+                home + deeper,
+                text="go on",
+                why="repeated" if deeper.count("more/") > 3 else None,
+            )
+        )
         return page
     return None

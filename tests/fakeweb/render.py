@@ -29,23 +29,38 @@ def _answer(web: FakeWeb, host: Host, request: Request, day: int, times: int) ->
     if request.target == "/robots.txt":
         return _robots(host, day)
     if request.target in host.extra:
-        return Reply(200, [("Content-Type", "text/plain; charset=utf-8")], host.extra[request.target])
+        return Reply(
+            200, [("Content-Type", "text/plain; charset=utf-8")], host.extra[request.target]
+        )
     page = web.page(f"http://{host.name}{request.target}")
     if page is None:
-        return Reply(404, [("Content-Type", "text/html")], b"<!doctype html><title>Not found</title><p>There is no such page.")
+        return Reply(
+            404,
+            [("Content-Type", "text/html")],
+            b"<!doctype html><title>Not found</title><p>There is no such page.",
+        )
     if page.fault:
         return _fault(page, day)
-    status = 200 if page.recovers_after is not None and times >= page.recovers_after else page.status
+    status = (
+        200 if page.recovers_after is not None and times >= page.recovers_after else page.status
+    )
     if status != 200:
         headers = [("Content-Type", "text/html")]
         if page.location:
             headers.append(("Location", page.location))
         if page.retry_after_s is not None:
             headers.append(("Retry-After", str(page.retry_after_s)))
-        return Reply(status, headers, f"<!doctype html><title>{status}</title><p>Answer {status} of {html.escape(page.title)}.".encode())
+        return Reply(
+            status,
+            headers,
+            f"<!doctype html><title>{status}</title><p>Answer {status} of"
+            f" {html.escape(page.title)}.".encode(),
+        )
     headers = _headers(page, day)
     if _unchanged(page, day, request.headers):
-        return Reply(304, [h for h in headers if h[0] in ("ETag", "Last-Modified", "Cache-Control")])
+        return Reply(
+            304, [h for h in headers if h[0] in ("ETag", "Last-Modified", "Cache-Control")]
+        )
     raw = body(page, day)
     if page.coding == "gzip":
         headers.append(("Content-Encoding", "gzip"))
@@ -61,7 +76,9 @@ def _robots(host: Host, day: int) -> Reply:
         return Reply(robots.status, headers)
     if robots.retry_after_s is not None:
         headers.append(("Retry-After", str(robots.retry_after_s)))
-    return Reply(robots.status, headers, robots.text(day) if robots.status == 200 else b"not here\n")
+    return Reply(
+        robots.status, headers, robots.text(day) if robots.status == 200 else b"not here\n"
+    )
 
 
 def _fault(page: Page, day: int) -> Reply:
@@ -69,7 +86,10 @@ def _fault(page: Page, day: int) -> Reply:
     if page.fault == "reset":
         return Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Type: text/ht", ending="reset")
     if page.fault == "cut":
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(whole) + 2000}\r\n\r\n".encode()
+        head = (
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length:"
+            f" {len(whole) + 2000}\r\n\r\n".encode()
+        )
         return Reply(raw=head + whole)
     if page.fault == "garbage":
         return Reply(raw=b"\x16\x03\x01 this is not the protocol you are looking for\r\n\r\n")
@@ -139,13 +159,24 @@ def _html(page: Page, day: int) -> str:
     rest = [_beside(a) for a in page.links if a.how in ("area", "frame", "comment", "script")]
     if page.churn:
         rest.append(f"<!-- made on day {day} -->")
-    anchors = [(_attr(a), ' rel="nofollow"' if a.why == "nofollow" else "", html.escape(a.text)) for a in page.links if a.how == "a"]
+    anchors = [
+        (_attr(a), ' rel="nofollow"' if a.why == "nofollow" else "", html.escape(a.text))
+        for a in page.links
+        if a.how == "a"
+    ]
     if page.malformed:
         return _MALFORMED[page.malformed](page.title, head, paras, anchors, rest)
     mark = ("", ' class="text"', ' style="margin:1em"')[page.skin]
-    out = [f'<!doctype html>\n<html lang="en"><head>{"".join(head)}</head>\n<body{mark}>', f"<h1{mark}>{html.escape(page.title)}</h1>"]
+    out = [
+        f'<!doctype html>\n<html lang="en"><head>{"".join(head)}</head>\n<body{mark}>',
+        f"<h1{mark}>{html.escape(page.title)}</h1>",
+    ]
     out += [f"<p{mark}>{p}</p>" for p in paras]
-    out.append("<ul>" + "\n".join(f'<li><a href="{href}"{rel}>{text}</a></li>' for href, rel, text in anchors) + "</ul>")
+    out.append(
+        "<ul>"
+        + "\n".join(f'<li><a href="{href}"{rel}>{text}</a></li>' for href, rel, text in anchors)
+        + "</ul>"
+    )
     return "\n".join([*out, *rest, "</body></html>\n"])
 
 
@@ -164,14 +195,37 @@ def _beside(link: Link) -> str:
     return f"<script>var s = '<a href=\"{href}\">not a link</a>';</script>"
 
 
-# 1: nothing closed, attributes bare; 2: upper case, single quotes, stray end tags; 3: misnested, a NUL, an attribute twice;
+# 1: nothing closed, attributes bare; 2: upper case, single quotes, stray end tags; 3: misnested, a
+# NUL, an attribute twice;
 # 4: no head or body, a table that is broken open, an unended tag at the end
 _MALFORMED = {
-    1: lambda t, head, ps, links, rest: f"<html><head>{''.join(head)}<body><h1>{t}<p>{'<p>'.join(ps)}<ul>" + "".join(f"<li><a href={h}{r}>{x}</a>" for h, r, x in links) + "".join(rest),
-    2: lambda t, head, ps, links, rest: f"<HTML><HEAD>{''.join(head)}</HEAD></p></div><BODY><H1>{t}</H1></span>" + "".join(f"<P>{p}</P></b>" for p in ps)
-    + "".join(f"<A CLASS=x HREF='{h}'{r} >{x}</A >\n" for h, r, x in links) + "".join(rest) + "</table></BODY></HTML></HTML>",
-    3: lambda t, head, ps, links, rest: f"<!doctype html><html><head>{''.join(head)}</head><body><h1>{t}</h1>" + "".join(f"<b><i><p>{p}</b></i>" for p in ps)
-    + "".join(f'<div><a href="{h}" href="/second-attribute"{r}>{x}</div></a>\n' for h, r, x in links) + "<p>\0</p>" + "".join(rest) + "</body>",
-    4: lambda t, head, ps, links, rest: f"{''.join(head)}<h1>{t}</h1><table><tr>" + "".join(f"<p>{p}" for p in ps)
-    + "".join(f"<td><a\nhref = \"{h}\"{r}\n>{x}</a>" for h, r, x in links) + "".join(rest) + "</table><a href=\"/unended",
+    1: lambda t, head, ps, links, rest: (
+        f"<html><head>{''.join(head)}<body><h1>{t}<p>{'<p>'.join(ps)}<ul>"
+        + "".join(f"<li><a href={h}{r}>{x}</a>" for h, r, x in links)
+        + "".join(rest)
+    ),
+    2: lambda t, head, ps, links, rest: (
+        f"<HTML><HEAD>{''.join(head)}</HEAD></p></div><BODY><H1>{t}</H1></span>"
+        + "".join(f"<P>{p}</P></b>" for p in ps)
+        + "".join(f"<A CLASS=x HREF='{h}'{r} >{x}</A >\n" for h, r, x in links)
+        + "".join(rest)
+        + "</table></BODY></HTML></HTML>"
+    ),
+    3: lambda t, head, ps, links, rest: (
+        f"<!doctype html><html><head>{''.join(head)}</head><body><h1>{t}</h1>"
+        + "".join(f"<b><i><p>{p}</b></i>" for p in ps)
+        + "".join(
+            f'<div><a href="{h}" href="/second-attribute"{r}>{x}</div></a>\n' for h, r, x in links
+        )
+        + "<p>\0</p>"
+        + "".join(rest)
+        + "</body>"
+    ),
+    4: lambda t, head, ps, links, rest: (
+        f"{''.join(head)}<h1>{t}</h1><table><tr>"
+        + "".join(f"<p>{p}" for p in ps)
+        + "".join(f'<td><a\nhref = "{h}"{r}\n>{x}</a>' for h, r, x in links)
+        + "".join(rest)
+        + '</table><a href="/unended'
+    ),
 }

@@ -1,4 +1,6 @@
-"""Building the web from a seed: hosts and their roles, the pages of each host, the links between them."""
+"""Building the web from a seed: hosts and their roles, the pages of each host, the links between
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from tests.fakeweb.plan import FakeWeb, Host, Link, Page, Robots
 from tests.fakeweb.robots import ORDINARY, PROFILES
 from tests.fakeweb.words import words
 
-# The first hosts have a role each, so that the smallest web has every feature: role, robots profile, page features
+# The first hosts have a role each, so that the smallest web has every feature: role, robots
+# profile, page features
 ROLES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("hub", "none", ("canonical", "base", "schemes", "types", "outside", "deep")),
     ("slow", "star", ("kinds", "transfer")),
@@ -28,7 +31,20 @@ ROLES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("mirror", "bom", ()),
     ("lively", "star", ("changing", "faults", "traps", "errors")),
 )
-EXTRA = ("kinds", "transfer", "malformed", "duplicates", "near", "chains", "canonical", "changing", "base", "follow", "charsets", "schemes")
+EXTRA = (
+    "kinds",
+    "transfer",
+    "malformed",
+    "duplicates",
+    "near",
+    "chains",
+    "canonical",
+    "changing",
+    "base",
+    "follow",
+    "charsets",
+    "schemes",
+)
 CORE = len(ROLES)
 
 
@@ -65,9 +81,20 @@ class Builder:
         a, b, c = words(self.rng, 3)
         n = self.serial
         stem = f"/{stem}" if stem else ""
-        return stem + self.rng.choice((f"/{a}-{b}/", f"/{a}/{b}{n}.html", f"/{a}/{b}/{c}-{n}", f"/{a}{n}", f"/{a}.html?part={n}&topic={b}", f"/{a}/{n}/{b}"))
+        return stem + self.rng.choice(
+            (
+                f"/{a}-{b}/",
+                f"/{a}/{b}{n}.html",
+                f"/{a}/{b}/{c}-{n}",
+                f"/{a}{n}",
+                f"/{a}.html?part={n}&topic={b}",
+                f"/{a}/{n}/{b}",
+            )
+        )
 
-    def page(self, host: str, path: str | None = None, feature: str = "plain", **kw: object) -> Page:
+    def page(
+        self, host: str, path: str | None = None, feature: str = "plain", **kw: object
+    ) -> Page:
         """A new page with a link to the home page of its host; nothing leads to it yet."""
         page = Page(host, path or self.path(), self.title(), self.text(), feature=feature, **kw)  # type: ignore[arg-type]
         page.links.append(Link("/", f"http://{host}/", text="home page"))
@@ -84,23 +111,40 @@ class Builder:
         return page
 
     def elsewhere(self, host: str, most: int | None = None) -> str:
-        """Another host whose pages can all be had (the mirrored one left out: its copy must stay whole)."""
-        names = [n for n in list(self.plain)[:most] if self.pages[f"http://{n}/"].allowed and self.hosts[n].listening and self.hosts[n].robots.readable]
+        """Another host whose pages can all be had (the mirrored one left out: its copy must stay
+        whole).
+        """
+        names = [
+            n
+            for n in list(self.plain)[:most]
+            if self.pages[f"http://{n}/"].allowed
+            and self.hosts[n].listening
+            and self.hosts[n].robots.readable
+        ]
         return self.rng.choice([n for n in names if n not in (host, self.mirrored)])
 
     def href(self, at: Page, to: Page) -> str:
         """One of the ways to write a link to `to` on the page `at`; all have one canonical form."""
         if at.host != to.host:
-            return self.rng.choice((to.url, f"//{to.host}{to.path}", f"http://{to.host}:80{to.path}"))
+            return self.rng.choice(
+                (to.url, f"//{to.host}{to.path}", f"http://{to.host}:80{to.path}")
+            )
         ways = [to.path, to.path, to.url, to.path + "#part", f"http://{to.host.upper()}{to.path}"]
         folder = at.path.partition("?")[0].rpartition("/")[0] + "/"
-        if to.path.startswith(folder) and len(to.path) > len(folder) + 1 and not to.path[len(folder)] == "?":
+        if (
+            to.path.startswith(folder)
+            and len(to.path) > len(folder) + 1
+            and not to.path[len(folder)] == "?"
+        ):
             ways += [to.path[len(folder) :]] * 3
         return self.rng.choice(ways)
 
 
 def build(seed: int, scale: float = 1.0) -> FakeWeb:
-    """The web of a seed. scale 1: 64 hosts under 40 domains, over 3,000 URLs; 0.1: 15 hosts, about 300 URLs. Pure."""
+    """The web of a seed.
+
+    scale 1: 64 hosts under 40 domains, over 3,000 URLs; 0.1: 15 hosts, about 300 URLs. Pure.
+    """
     count = max(CORE, round(64 * scale))
     b = Builder(seed, random.Random(f"fakeweb {seed} {scale}"))
     mean = 38 if count > CORE else 14
@@ -109,7 +153,15 @@ def build(seed: int, scale: float = 1.0) -> FakeWeb:
     b.mirrored = names[12]
     for i, name in enumerate(names):
         role = ROLES[i][0] if i < CORE else ""
-        size = {"mirror": 0, "denyall": 4, "refused": 4, "robots500": 6, "robots429": 6, "www": mean // 2, "bare": mean // 2}.get(role, b.rng.randint(mean // 2, mean + mean // 3))
+        size = {
+            "mirror": 0,
+            "denyall": 4,
+            "refused": 4,
+            "robots500": 6,
+            "robots429": 6,
+            "www": mean // 2,
+            "bare": mean // 2,
+        }.get(role, b.rng.randint(mean // 2, mean + mean // 3))
         if i == CORE:
             size = mean * 4  # one host far larger than the others
         if role != "mirror":
@@ -148,7 +200,17 @@ def _hosts(b: Builder, count: int) -> None:
         address = f"127.{10 + b.seed % 100}.{i // 200}.{i % 200 + 1}"
         if role in ("token", "mirror") or (i >= CORE and i % 9 == 0):
             address = list(b.hosts.values())[-1].address  # shares it with the host before
-        host = Host(name, domain, address, robots=Robots(profile, 404 if profile == "none" else 200, PROFILES[profile].body, delay_s=PROFILES[profile].delay_s))
+        host = Host(
+            name,
+            domain,
+            address,
+            robots=Robots(
+                profile,
+                404 if profile == "none" else 200,
+                PROFILES[profile].body,
+                delay_s=PROFILES[profile].delay_s,
+            ),
+        )
         b.hosts[name] = host
         _special(host, role)
     # nothing else may live on an address where no one listens
@@ -196,7 +258,9 @@ def _grow(b: Builder, host: Host, size: int) -> None:
 
 
 def _mirror(b: Builder, source: str, copy: str) -> None:
-    """The pages of `source` once more under another name, byte for byte: all links of both are paths."""
+    """The pages of `source` once more under another name, byte for byte: all links of both are
+    paths.
+    """
     b.hosts[copy].mirror_of = source
     for page in [p for p in b.pages.values() if p.host == source]:
         for link in page.links:
@@ -206,13 +270,27 @@ def _mirror(b: Builder, source: str, copy: str) -> None:
 
 
 def _connect(b: Builder, names: list[str]) -> list[str]:
-    """Seeds are the home pages of every other host (and the hub's); the rest is found by links between hosts."""
+    """Seeds are the home pages of every other host (and the hub's); the rest is found by links
+    between hosts.
+    """
     seeds = [f"http://{n}/" for i, n in enumerate(names) if i % 2 == 0]
     by_path_only = {names[12], names[13]}
-    open_hosts = [n for i, n in enumerate(names) if n in b.plain and n not in by_path_only and b.pages[f"http://{n}/"].allowed and b.hosts[n].robots.readable and b.hosts[n].listening]
+    open_hosts = [
+        n
+        for i, n in enumerate(names)
+        if n in b.plain
+        and n not in by_path_only
+        and b.pages[f"http://{n}/"].allowed
+        and b.hosts[n].robots.readable
+        and b.hosts[n].listening
+    ]
     for i, name in enumerate(names):
         if i % 2:
-            at = b.pages[f"http://{names[0]}/"] if i < CORE else b.enter(open_hosts[i % len(open_hosts)])
+            at = (
+                b.pages[f"http://{names[0]}/"]
+                if i < CORE
+                else b.enter(open_hosts[i % len(open_hosts)])
+            )
             if at.host == name:
                 at = b.pages[f"http://{names[0]}/"]
             home = b.pages[f"http://{name}/"]

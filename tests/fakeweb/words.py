@@ -1,10 +1,15 @@
-"""Texts of the synthetic web: a fixed vocabulary of made-up words, and Jaccard similarity by hand."""
+"""Texts of the synthetic web: a fixed vocabulary of made-up words, and Jaccard similarity
+by hand.
+"""
 
 from __future__ import annotations
 
 import random
 
-_STARTS = "ba be bo da de do fa fe fo ga ge go ka ke ko la le lo ma me mo na ne no pa pe po ra re ro sa se so ta te to va ve vo".split()
+_STARTS = (
+    "ba be bo da de do fa fe fo ga ge go ka ke ko la le lo ma me mo na ne no pa pe po ra re ro sa"
+    " se so ta te to va ve vo".split()
+)
 _MIDDLES = "bar den fil gor kan lem mor nel par rin".split()
 _ENDS = "a el en er ia in is on or um".split()
 

@@ -1,4 +1,6 @@
-"""The article extraction benchmark's own measure (scrapinghub/article-extraction-benchmark, MIT): shingles of four tokens."""
+"""The article extraction benchmark's own measure (scrapinghub/article-extraction-benchmark, MIT):
+shingles of four tokens.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _TOKEN = re.compile(r"\w+")
 
 def _shingles(text: str, size: int = 4) -> Counter[tuple[str, ...]]:
     tokens = _TOKEN.findall(text)
-    return Counter(t for i in range(max(1, len(tokens) - size + 1)) if (t := tuple(tokens[i : i + size])))
+    return Counter(
+        t for i in range(max(1, len(tokens) - size + 1)) if (t := tuple(tokens[i : i + size]))
+    )
 
 
 def precision_recall_f1(pairs: Iterable[tuple[str, str]]) -> tuple[float, float, float]:
@@ -21,7 +25,15 @@ def precision_recall_f1(pairs: Iterable[tuple[str, str]]) -> tuple[float, float,
         want, got = _shingles(expected), _shingles(found)
         both = sum((want & got).values())
         wrong, missed = got.total() - both, want.total() - both
-        precisions.append(1.0 if both == wrong == 0 or wrong == missed == 0 else both / (both + wrong))
-        recalls.append(1.0 if both == missed == 0 or wrong == missed == 0 else both / (both + missed))
+        precisions.append(
+            1.0 if both == wrong == 0 or wrong == missed == 0 else both / (both + wrong)
+        )
+        recalls.append(
+            1.0 if both == missed == 0 or wrong == missed == 0 else both / (both + missed)
+        )
     precision, recall = sum(precisions) / len(precisions), sum(recalls) / len(recalls)
-    return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return (
+        precision,
+        recall,
+        2 * precision * recall / (precision + recall) if precision + recall else 0.0,
+    )

@@ -1,4 +1,6 @@
-"""Reads the html5lib test suite's formats (html5lib-tests, MIT licence) from the archives of the shared folder."""
+"""Reads the html5lib test suite's formats (html5lib-tests, MIT licence) from the archives of the
+shared folder.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,19 @@ class TreeCase(NamedTuple):
 
 def tree_cases(archive: Path) -> Iterator[TreeCase]:
     for name, raw in _files(archive, ".dat"):
-        for n, chunk in enumerate(re.split(r"(?:\A|\n)#data\n", raw.decode("utf-8", "surrogatepass"))[1:]):
+        for n, chunk in enumerate(
+            re.split(r"(?:\A|\n)#data\n", raw.decode("utf-8", "surrogatepass"))[1:]
+        ):
             data, _, rest = chunk.partition("\n#errors")
             document = rest.partition("\n#document\n")[2]
             if "#document\n" in rest:
-                yield TreeCase(f"{name}:{n}", data, "\n#document-fragment\n" in rest, "\n#script-on" in rest, document.split("\n"))
+                yield TreeCase(
+                    f"{name}:{n}",
+                    data,
+                    "\n#document-fragment\n" in rest,
+                    "\n#script-on" in rest,
+                    document.split("\n"),
+                )
 
 
 def tokenizer_inputs(archive: Path) -> Iterator[tuple[str, str]]:
@@ -62,7 +72,12 @@ def expected_anchors(tree: list[str]) -> list[str]:
             path.append((depth, tag[1]))
         elif rest == "content":
             path.append((depth, "#content"))
-        elif path and path[-1][1] in ("a", "area") and path[-1][0] == depth - 2 and (value := re.match(r'(?:xlink )?href="(.*)', rest, re.S)):
+        elif (
+            path
+            and path[-1][1] in ("a", "area")
+            and path[-1][0] == depth - 2
+            and (value := re.match(r'(?:xlink )?href="(.*)', rest, re.S))
+        ):
             if not any(name == "#content" for _, name in path):
                 attribute = [value[1]]
                 found.append("")

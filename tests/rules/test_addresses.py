@@ -1,4 +1,6 @@
-"""Right values: IANA special-purpose address registries (RFC 6890), RFC 4291, RFC 6052, RFC 3056, RFC 4380."""
+"""Right values: IANA special-purpose address registries (RFC 6890), RFC 4291, RFC 6052, RFC 3056,
+RFC 4380.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,12 @@ EDGES = [
     ("198.51.100.0", "198.51.100.255", "198.51.99.255", "198.51.101.0"),
     ("203.0.113.0", "203.0.113.255", "203.0.112.255", "203.0.114.0"),
     ("224.0.0.0", "255.255.255.255", "223.255.255.255", None),
-    ("2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", "2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "2001:200::"),
+    (
+        "2001::",
+        "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff",
+        "2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+        "2001:200::",
+    ),
     ("2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "2001:db7:ffff::", "2001:db9::"),
     ("3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", "3ffe:ffff::", "3fff:1000::"),
 ]
@@ -41,20 +48,65 @@ def test_edges_of_the_blocks(first, last, before, after):
 
 @pytest.mark.parametrize(
     "ip",
-    ["::", "::1", "fe80::1", "febf::1", "fec0::1", "fc00::1", "fdff::1", "fd00:ec2::254", "fd20:ce::254", "ff02::1", "100::1", "100:0:0:1::1", "5f00::1", "64:ff9b:1::1", "4000::1", "::5db8:d822",
-     "192.0.0.192", "100.100.100.200", "169.254.169.254", "192.88.99.1", "2001:20::1", "2001:1::1", "fe80::1%eth0", "93.184.216.34%1", "", "localhost", "127.1", "0x7f000001"],
+    [
+        "::",
+        "::1",
+        "fe80::1",
+        "febf::1",
+        "fec0::1",
+        "fc00::1",
+        "fdff::1",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "ff02::1",
+        "100::1",
+        "100:0:0:1::1",
+        "5f00::1",
+        "64:ff9b:1::1",
+        "4000::1",
+        "::5db8:d822",
+        "192.0.0.192",
+        "100.100.100.200",
+        "169.254.169.254",
+        "192.88.99.1",
+        "2001:20::1",
+        "2001:1::1",
+        "fe80::1%eth0",
+        "93.184.216.34%1",
+        "",
+        "localhost",
+        "127.1",
+        "0x7f000001",
+    ],
 )
 def test_refused(ip):
     assert address_refusal(ip)
 
 
-@pytest.mark.parametrize("ip", ["1.1.1.1", "8.8.8.8", "93.184.216.34", "192.31.196.1", "192.175.48.1", "2606:4700::1", "2a00:1450:4001::1", "2001:4860:4860::8888", "2001:4:112::1", "2620:4f:8000::1"])
+@pytest.mark.parametrize(
+    "ip",
+    [
+        "1.1.1.1",
+        "8.8.8.8",
+        "93.184.216.34",
+        "192.31.196.1",
+        "192.175.48.1",
+        "2606:4700::1",
+        "2a00:1450:4001::1",
+        "2001:4860:4860::8888",
+        "2001:4:112::1",
+        "2620:4f:8000::1",
+    ],
+)
 def test_public(ip):
     assert address_refusal(ip) is None
 
 
 @pytest.mark.parametrize("form", ["::ffff:{}", "64:ff9b::{}", "2002:{hex}::1"])
-@pytest.mark.parametrize("inner, refused", [("127.0.0.1", True), ("10.1.2.3", True), ("169.254.169.254", True), ("93.184.216.34", False)])
+@pytest.mark.parametrize(
+    "inner, refused",
+    [("127.0.0.1", True), ("10.1.2.3", True), ("169.254.169.254", True), ("93.184.216.34", False)],
+)
 def test_embedded_ipv4_is_unwrapped(form, inner, refused):
     number = int(IPv4Address(inner))
     ip = form.format(inner, hex=f"{number >> 16:x}:{number & 0xFFFF:x}")
@@ -64,13 +116,18 @@ def test_embedded_ipv4_is_unwrapped(form, inner, refused):
 
 def test_teredo_and_compatible_are_refused_whatever_they_hold():
     # RFC 4380 4: the client's address is stored inverted
-    assert embedded_ipv4(IPv6Address("2001:0:4136:e378:8000:63bf:3fff:fdd2")) == IPv4Address("192.0.2.45")
+    assert embedded_ipv4(IPv6Address("2001:0:4136:e378:8000:63bf:3fff:fdd2")) == IPv4Address(
+        "192.0.2.45"
+    )
     assert address_refusal("2001:0:4136:e378:8000:63bf:a247:27dd")  # 93.184.216.34
     assert embedded_ipv4(IPv6Address("::7f00:1")) == IPv4Address("127.0.0.1")
 
 
 def test_deny_before_allow_before_the_table():
-    allow, deny = [ip_network("10.1.2.0/24")], [ip_network("10.1.2.3/32"), ip_network("93.184.216.0/24")]
+    allow, deny = (
+        [ip_network("10.1.2.0/24")],
+        [ip_network("10.1.2.3/32"), ip_network("93.184.216.0/24")],
+    )
     assert address_refusal("10.1.2.4", allow, deny) is None
     assert address_refusal("10.1.3.4", allow, deny)
     assert address_refusal("10.1.2.3", allow, deny) == "denied by configuration"
@@ -82,7 +139,11 @@ def test_deny_before_allow_before_the_table():
 @given(st.integers(0, 2**32 - 1))
 def test_mapped_form_has_the_verdict_of_the_address(number):
     ip = IPv4Address(number)
-    assert bool(address_refusal(ip)) == bool(address_refusal(f"::ffff:{ip}")) == bool(address_refusal(f"64:ff9b::{ip}"))
+    assert (
+        bool(address_refusal(ip))
+        == bool(address_refusal(f"::ffff:{ip}"))
+        == bool(address_refusal(f"64:ff9b::{ip}"))
+    )
 
 
 @given(st.text(max_size=40))

@@ -1,4 +1,6 @@
-"""Which members of candidate blocks meet: all of a short block, a bounded number of a long one, and none is left alone."""
+"""Which members of candidate blocks meet: all of a short block, a bounded number of a long one, and
+none is left alone.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +34,11 @@ def test_pairs_of_blocks(sizes, anchors, seed):
             assert own == {(a, b) for a in range(n) for b in range(a + 1, n)}
         else:
             near = sorted(range(n), key=lambda m: simhash[start + m])
-            beside = {tuple(sorted((near[k], near[k + d]))) for d in range(1, NEIGHBOURS + 1) for k in range(n - d)}
+            beside = {
+                tuple(sorted((near[k], near[k + d])))
+                for d in range(1, NEIGHBOURS + 1)
+                for k in range(n - d)
+            }
             assert own == anchored | beside
         start += n
 
@@ -43,19 +49,45 @@ def test_distance_is_the_number_of_other_bits():
 
 
 def table(sizes, seed):
-    """Rows of bands as the stage sorts them: some texts in several blocks, the first of each block known before."""
+    """Rows of bands as the stage sorts them: some texts in several blocks, the first of each block
+    known before.
+    """
     rng, rows = np.random.default_rng(seed), []
     for number, n in enumerate(sizes):
         texts = sorted(rng.choice(200, n, replace=False).tolist())
         for k, t in enumerate(texts):
-            rows.append({"hash": number // 2, "band": number % 2, "scheme": "minhash", "text_sha256": f"t{t}", "capture_id": f"c{t}", "round_id": f"r{int(k >= n // 2)}", "simhash": hash((t, 1)), "new": k >= n // 2})
-    schema = pa.schema([("hash", pa.int64()), ("band", pa.int32()), ("scheme", pa.string()), ("text_sha256", pa.string()), ("capture_id", pa.string()), ("round_id", pa.string()), ("simhash", pa.int64()), ("new", pa.bool_())])
+            rows.append(
+                {
+                    "hash": number // 2,
+                    "band": number % 2,
+                    "scheme": "minhash",
+                    "text_sha256": f"t{t}",
+                    "capture_id": f"c{t}",
+                    "round_id": f"r{int(k >= n // 2)}",
+                    "simhash": hash((t, 1)),
+                    "new": k >= n // 2,
+                }
+            )
+    schema = pa.schema(
+        [
+            ("hash", pa.int64()),
+            ("band", pa.int32()),
+            ("scheme", pa.string()),
+            ("text_sha256", pa.string()),
+            ("capture_id", pa.string()),
+            ("round_id", pa.string()),
+            ("simhash", pa.int64()),
+            ("new", pa.bool_()),
+        ]
+    )
     return pa.RecordBatch.from_pylist(rows, schema)
 
 
 def told(batch, step, anchors):
     pairs, cut = set(), 0
-    for rows, number, place in dedup._blocks(iter([batch.slice(k, step) for k in range(0, batch.num_rows, step)]), anchors):
+    for rows, number, place in dedup._blocks(
+        iter([batch.slice(k, step) for k in range(0, batch.num_rows, step)]), anchors
+    ):
         for out in dedup._met(rows, number, place, anchors):
             for r in out.to_pylist():
                 cut += r["cut"] or 0
@@ -78,7 +110,7 @@ def test_blocks_cut_into_chunks_meet_as_whole_ones(chunk, sizes, anchors, seed):
     for number in range(len(sizes)):
         of_block = [r for r in rows if (r["hash"], r["band"]) == (number // 2, number % 2)]
         for k, b in enumerate(of_block):
-            for a in of_block[:min(k, anchors)]:
+            for a in of_block[: min(k, anchors)]:
                 assert not b["new"] or (a["text_sha256"], b["text_sha256"]) in pairs
 
 

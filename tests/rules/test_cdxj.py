@@ -1,4 +1,8 @@
-"""SURT keys and CDXJ lines. Keys checked by hand against the rules of wayback indexes; cdxj-indexer is compared in tests/exports."""
+"""SURT keys and CDXJ lines.
+
+Keys checked by hand against the rules of wayback indexes; cdxj-indexer is compared in
+tests/exports.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlkit.rules.cdxj import Entry, RevisitCheck, c_sorted, cdxj_line, cluster_lines, mime_of, surt_key, timestamp_of
+from crawlkit.rules.cdxj import (
+    Entry,
+    RevisitCheck,
+    c_sorted,
+    cdxj_line,
+    cluster_lines,
+    mime_of,
+    surt_key,
+    timestamp_of,
+)
 from tests.cputime import within
 
 KEYS = {
@@ -45,15 +58,35 @@ def test_any_text_has_an_ascii_key_without_spaces(text):
         assert key.isascii() and " " not in key and "\n" not in key
 
 
-@pytest.mark.parametrize("piece", ["%25", "%2", "/(a(" + "a" * 24 + "))", "cfid=1&cftoken=2&", "cfid=", "sid=", "/..", "//", "a&"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "%25",
+        "%2",
+        "/(a(" + "a" * 24 + "))",
+        "cfid=1&cftoken=2&",
+        "cfid=",
+        "sid=",
+        "/..",
+        "//",
+        "a&",
+    ],
+)
 def test_hostile_urls_cost_linear_time(piece):
     url = "http://h/" + piece * (60_000 // len(piece))
     within(1.0, lambda: (surt_key(url), surt_key(url.replace("http://h/", "http://h/?"))))
 
 
 def test_a_line():
-    entry = Entry("http://site.example/a", "20240301000000", "text/html", 200, "sha1:X", 10, 20, "a.warc.gz")
-    assert cdxj_line(entry) == 'example,site)/a 20240301000000 {"url": "http://site.example/a", "mime": "text/html", "status": "200", "digest": "sha1:X", "length": "10", "offset": "20", "filename": "a.warc.gz"}'
+    entry = Entry(
+        "http://site.example/a", "20240301000000", "text/html", 200, "sha1:X", 10, 20, "a.warc.gz"
+    )
+    assert (
+        cdxj_line(entry)
+        == 'example,site)/a 20240301000000 {"url": "http://site.example/a", "mime": "text/html",'
+        ' "status": "200", "digest": "sha1:X", "length": "10", "offset": "20", "filename":'
+        ' "a.warc.gz"}'
+    )
     assert cdxj_line(entry, {"redirect": "x"}).endswith('"filename": "a.warc.gz", "redirect": "x"}')
 
 
@@ -61,20 +94,39 @@ def test_media_type_and_date():
     assert mime_of("text/html; charset=utf-8") == "text/html"
     assert mime_of(" text/html") == "" == mime_of("")  # as cdxj-indexer
     assert mime_of(None) is None
-    assert timestamp_of("2024-03-01T12:00:01Z") == timestamp_of("2024-03-01T12:00:01.999Z") == "20240301120001"
+    assert (
+        timestamp_of("2024-03-01T12:00:01Z")
+        == timestamp_of("2024-03-01T12:00:01.999Z")
+        == "20240301120001"
+    )
     assert timestamp_of("2024-03") == "20240301000000"
 
 
 def test_lines_are_sorted_by_bytes():
-    assert c_sorted(["~", "a", "A", "!", "\u00e9", "\U00010000", "\uffff"]) == ["!", "A", "a", "~", "\u00e9", "\uffff", "\U00010000"]
+    assert c_sorted(["~", "a", "A", "!", "\u00e9", "\U00010000", "\uffff"]) == [
+        "!",
+        "A",
+        "a",
+        "~",
+        "\u00e9",
+        "\uffff",
+        "\U00010000",
+    ]
 
 
 def test_a_revisit_points_at_url_and_second():
-    check = RevisitCheck([("http://site.example/p", "2024-02-01T12:00:00Z"), ("http://site.example/q", "2024-02-01T12:00:00Z")])
+    check = RevisitCheck(
+        [
+            ("http://site.example/p", "2024-02-01T12:00:00Z"),
+            ("http://site.example/q", "2024-02-01T12:00:00Z"),
+        ]
+    )
     check.found("http://site.example/p", "20240201120000")
     check.found("http://site.example/q", "20240201120001")
     assert check.unresolved() == [("http://site.example/q", "20240201120000")]
 
 
 def test_cluster():
-    assert list(cluster_lines([("a)/ 2024 {}", 0, 100), ("b)/ 2025 {}", 100, 50)], "cdx-00000.gz")) == ["a)/ 2024\tcdx-00000.gz\t0\t100\t1", "b)/ 2025\tcdx-00000.gz\t100\t50\t2"]
+    assert list(
+        cluster_lines([("a)/ 2024 {}", 0, 100), ("b)/ 2025 {}", 100, 50)], "cdx-00000.gz")
+    ) == ["a)/ 2024\tcdx-00000.gz\t0\t100\t1", "b)/ 2025\tcdx-00000.gz\t100\t50\t2"]

@@ -22,13 +22,25 @@ def suite():
 
 def test_html5lib_encoding_suite():
     cases = list(suite())
-    wrong = [(data[:80], want, got) for data, want in cases if (got := detect_encoding(data).name) != want]
+    wrong = [
+        (data[:80], want, got)
+        for data, want in cases
+        if (got := detect_encoding(data).name) != want
+    ]
     assert len(cases) == 82 and wrong == []
 
 
 @pytest.mark.parametrize(
     "label,name",
-    [("UTF8", "utf-8"), (" Latin1\t", "windows-1252"), ("gb2312", "gbk"), ("ISO-8859-9", "windows-1254"), ("ks_c_5601-1987", "euc-kr"), ("utf-7", None), ("", None)],
+    [
+        ("UTF8", "utf-8"),
+        (" Latin1\t", "windows-1252"),
+        ("gb2312", "gbk"),
+        ("ISO-8859-9", "windows-1254"),
+        ("ks_c_5601-1987", "euc-kr"),
+        ("utf-7", None),
+        ("", None),
+    ],
 )
 def test_labels_of_the_encoding_standard(label, name):
     assert encoding_of(label) == name
@@ -44,16 +56,25 @@ def test_all_labels_have_a_decoder():
 @pytest.mark.parametrize(
     "raw,name,text",
     [
-        (b"\x81\x8d\x80", "windows-1252", "\x81\x8d\u20ac"),  # index-windows-1252: undefined bytes are C1
+        (
+            b"\x81\x8d\x80",
+            "windows-1252",
+            "\x81\x8d\u20ac",
+        ),  # index-windows-1252: undefined bytes are C1
         (b"\x80", "gbk", "\u20ac"),  # gb18030 decoder, step 4
-        (b"\xad\xa1\xa1\xc1", "euc-jp", "①～"),  # NEC row 13, and the fullwidth tilde of index jis0208
+        (
+            b"\xad\xa1\xa1\xc1",
+            "euc-jp",
+            "①～",
+        ),  # NEC row 13, and the fullwidth tilde of index jis0208
         (b"\x8f\xb0\xa1\x8e\xb1", "euc-jp", "丂ｱ"),
         (b"\x1b$B-!\x1b(Ba\x1b(J\\~", "iso-2022-jp", "①a¥‾"),
         (b"\xae\xbe", "koi8-u", "ўЎ"),
         (b"\x80\xff", "x-user-defined", "\uf780\uf7ff"),
         (b"\xf0\x9f\x98<p>", "utf-8", "\ufffd<p>"),  # maximal subpart: one U+FFFD
         (b"abc", "replacement", "\ufffd"),
-        # index big5, gb18030, jis0212, where they differ from the codecs of Python (compared with a browser's decoders over all pairs)
+        # index big5, gb18030, jis0212, where they differ from the codecs of Python (compared with a
+        # browser's decoders over all pairs)
         (b"\xa1\x45\xa1\xe3\x87\x7a\x87\xa1", "big5", "\u2027～㡵\U000258de"),
         (b"\x88\x62", "big5", "\xca\u0304"),  # Big5 decoder, step 3.3: two code points
         (b"\xa3\xa0\xa6\xd9\xa8\xbc\xfe\x59", "gbk", "\u3000\ufe10\u1e3f\u9fb4"),
@@ -78,7 +99,10 @@ def test_order_mark_header_meta():
     assert detect_encoding(body, "text/html; charset=nonsense") == ("koi8-r", "meta")
     assert detect_encoding("é".encode()) == ("utf-8", "detected")
     assert detect_encoding(b"plain") == ("windows-1252", "default")
-    assert detect_encoding(b'<?xml version="1.0" encoding="iso-8859-2"?><a/>', "text/xml") == ("iso-8859-2", "xml")
+    assert detect_encoding(b'<?xml version="1.0" encoding="iso-8859-2"?><a/>', "text/xml") == (
+        "iso-8859-2",
+        "xml",
+    )
 
 
 def test_bodies_cut_inside_a_character_stay_utf8():
@@ -87,7 +111,10 @@ def test_bodies_cut_inside_a_character_stay_utf8():
 
 def test_a_few_wrong_bytes_are_no_other_encoding():
     text = "<p>It’s a naïve café — “quoted”, for 5 €. " * 3
-    assert decode(text.encode() + b"caf\xe9 " + text.encode()) == (text + "caf\ufffd " + text, ("utf-8", "detected"))
+    assert decode(text.encode() + b"caf\xe9 " + text.encode()) == (
+        text + "caf\ufffd " + text,
+        ("utf-8", "detected"),
+    )
     assert detect_encoding("é".encode() + b" caf\xe9 x").name != "utf-8"
     assert detect_encoding("这是联通的中文网页".encode("gbk")).name != "utf-8"
 
@@ -102,20 +129,25 @@ def test_bytes_of_other_encodings_are_detected():
     assert decode(russian.encode("cp1251"))[0] == russian
     assert decode(japanese.encode("cp932"))[0] == japanese
     assert decode(japanese.encode("iso-2022-jp")) == (japanese, ("iso-2022-jp", "detected"))
-    assert "hello" in decode(b"\x1b$)C\x0eabc\x0f hello " * 3)[0]  # ISO-2022-KR is one of those that are replaced whole, if a label says so
+    assert (
+        "hello" in decode(b"\x1b$)C\x0eabc\x0f hello " * 3)[0]
+    )  # ISO-2022-KR is one of those that are replaced whole, if a label says so
 
 
 def test_header_parameter():
     assert header_charset('text/html; a=b ; CHARSET="utf-8"') == "utf-8"
     assert header_charset("text/html; xcharset=utf-8") is None
     assert header_charset(None) is None
-    assert header_charset('text/html; a="; charset=big5\\"; charset=gbk"; charset=koi8-r') == "koi8-r"  # a quoted string is one value (RFC 9110 5.6.6)
+    assert (
+        header_charset('text/html; a="; charset=big5\\"; charset=gbk"; charset=koi8-r') == "koi8-r"
+    )  # a quoted string is one value (RFC 9110 5.6.6)
     assert header_charset('text/html; charset="utf\\-8"') == "utf-8"  # 5.6.4
     assert header_charset("text/html; charset=; charset='utf-8'; charset=big5") == "utf-8"
 
 
 def test_queries_are_escaped_in_the_documents_encoding():
-    # WHATWG URL 4.4: percent-encode after encoding; a character that the encoding lacks is a numeric reference
+    # WHATWG URL 4.4: percent-encode after encoding; a character that the encoding lacks is a
+    # numeric reference
     assert document_query("/ü?q=ü&r=ж#ü", "windows-1252") == "/ü?q=%FC&r=%26%231078%3B#ü"
     assert document_query("/x?q=ü", "utf-8") == "/x?q=ü"
 
@@ -123,7 +155,8 @@ def test_queries_are_escaped_in_the_documents_encoding():
 @pytest.mark.parametrize(
     "name, query, escaped",
     [
-        # as a browser sends them (every character of the BMP was compared); Encoding Standard 9.1, 10.2, 12 to 14
+        # as a browser sends them (every character of the BMP was compared); Encoding Standard 9.1,
+        # 10.2, 12 to 14
         ("gbk", "€中\u01f9", "%80%D6%D0%A8%BF"),
         ("gb18030", "€中\ufe10😀", "%A2%E3%D6%D0%A6%D9%949%FC6"),
         ("big5", "中¢￠～", "%A4%A4%26%23162%3B%A2F%A1%E3"),

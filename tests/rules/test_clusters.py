@@ -7,7 +7,18 @@ from hypothesis import strategies as st
 
 import numpy as np
 
-from crawlkit.rules.clusters import Components, DupPage, Match, Member, NearPolicy, block_pairs, choose_canonical, cluster_pages, component_of, match
+from crawlkit.rules.clusters import (
+    Components,
+    DupPage,
+    Match,
+    Member,
+    NearPolicy,
+    block_pairs,
+    choose_canonical,
+    cluster_pages,
+    component_of,
+    match,
+)
 from crawlkit.rules.fingerprint import fingerprint, hamming, shingles
 
 random.seed(5)
@@ -40,19 +51,32 @@ def test_components_are_those_of_the_graph(edges):
 
 def test_canonical_page():
     assert choose_canonical([Member("http://a/long", 9), Member("http://a/", 3)]) == "http://a/long"
-    assert choose_canonical([Member("http://a/bb"), Member("http://a/b"), Member("http://a/a")]) == "http://a/a"
-    assert choose_canonical([Member("http://a/x", 5), Member("http://a/y", 0, named=1)]) == "http://a/y"
-    assert choose_canonical([Member("http://a/", 5, named=2, live=False), Member("http://a/y")]) == "http://a/y"
+    assert (
+        choose_canonical([Member("http://a/bb"), Member("http://a/b"), Member("http://a/a")])
+        == "http://a/a"
+    )
+    assert (
+        choose_canonical([Member("http://a/x", 5), Member("http://a/y", 0, named=1)])
+        == "http://a/y"
+    )
+    assert (
+        choose_canonical([Member("http://a/", 5, named=2, live=False), Member("http://a/y")])
+        == "http://a/y"
+    )
 
 
 def verdict(a: list[str], b: list[str]) -> Match | None:
     x, y = " ".join(a), " ".join(b)
-    return match(hamming(fingerprint(x).simhash or 0, fingerprint(y).simhash or 0), shingles(x), shingles(y))
+    return match(
+        hamming(fingerprint(x).simhash or 0, fingerprint(y).simhash or 0), shingles(x), shingles(y)
+    )
 
 
 def test_pairs():
     text = prose()
-    found = verdict(text, changed(text, 4))  # 4 words spoil at most 12 of 298 shingles: (298-12)/(298+12)
+    found = verdict(
+        text, changed(text, 4)
+    )  # 4 words spoil at most 12 of 298 shingles: (298-12)/(298+12)
     assert found and found.method == "minhash" and found.jaccard >= 286 / 310
     assert verdict(text, prose()) is None
 
@@ -69,7 +93,10 @@ def test_components_join_through_the_middle():
     first = prose()
     second = changed(first, 4)
     third = changed(second, 4)
-    pages = [DupPage(f"http://site.example/{n}", " ".join(t)) for n, t in enumerate([first, second, third, prose()])]
+    pages = [
+        DupPage(f"http://site.example/{n}", " ".join(t))
+        for n, t in enumerate([first, second, third, prose()])
+    ]
     found = cluster_pages(pages)
     assert [c.members for c in found.clusters] == [tuple(p.url for p in pages[:3])]
     assert all(m.jaccard >= 0.8 for _, _, m in found.clusters[0].evidence)
@@ -95,14 +122,19 @@ def test_a_long_chain_is_one_component():
 
 
 def test_equal_texts_are_linear_and_counted():
-    pages = [DupPage(f"http://site.example/{n}", "one and the same text here") for n in range(20_000)]
+    pages = [
+        DupPage(f"http://site.example/{n}", "one and the same text here") for n in range(20_000)
+    ]
     found = cluster_pages(pages)
     assert len(found.clusters) == 1 and found.exact_skipped == 19_999 and found.compared == 0
 
 
 def test_hot_blocks_are_bounded_and_reported():
     boilerplate = prose(200)
-    pages = [DupPage(f"http://site.example/{n}", " ".join([*boilerplate, f"u{n}", f"v{n}"])) for n in range(120)]
+    pages = [
+        DupPage(f"http://site.example/{n}", " ".join([*boilerplate, f"u{n}", f"v{n}"]))
+        for n in range(120)
+    ]
     found = cluster_pages(pages, NearPolicy(max_block=20))
     assert max(found.hot_blocks.values()) > 80 and found.compared < 200
     assert len(found.clusters) == 1 and len(found.clusters[0].members) == 120
@@ -121,11 +153,17 @@ def test_hints():
     ]
     found = cluster_pages(pages)
     assert [(c.canonical, c.members) for c in found.clusters] == [
-        ("http://site.example/b", ("http://site.example/a", "http://site.example/b", "http://site.example/r"))
+        (
+            "http://site.example/b",
+            ("http://site.example/a", "http://site.example/b", "http://site.example/r"),
+        )
     ]
     assert found.disbelieved == [("http://site.example/wrong", "http://site.example/a")]
 
 
 def test_loops_of_hints_end():
-    pages = [DupPage(f"http://site.example/{n}", canonical=f"http://site.example/{(n + 1) % 3}") for n in range(3)]
+    pages = [
+        DupPage(f"http://site.example/{n}", canonical=f"http://site.example/{(n + 1) % 3}")
+        for n in range(3)
+    ]
     assert len(cluster_pages(pages).clusters[0].members) == 3

@@ -14,10 +14,15 @@ DATE = "Fri, 01 Mar 2024 10:00:00 GMT"
 @pytest.mark.parametrize("etag", ['"abc"', 'W/"abc"', '""', '"a,b"', '"\xe9"', "abc", "5f3-19a"])
 def test_tags_are_sent_as_received(etag):
     stored = [("ETAG", etag), ("last-modified", DATE)]
-    assert conditional_headers(*validators(stored)) == [("If-None-Match", etag), ("If-Modified-Since", DATE)]
+    assert conditional_headers(*validators(stored)) == [
+        ("If-None-Match", etag),
+        ("If-Modified-Since", DATE),
+    ]
 
 
-@pytest.mark.parametrize("etag", ["*", "a,b", 'a"b', '"a" "b"', '"a\nb"', "", '"' + "x" * 2000 + '"', '"a"\r\nX: 1'])
+@pytest.mark.parametrize(
+    "etag", ["*", "a,b", 'a"b', '"a" "b"', '"a\nb"', "", '"' + "x" * 2000 + '"', '"a"\r\nX: 1']
+)
 def test_tags_that_would_mean_something_else_are_not(etag):
     assert conditional_headers(*validators([("ETag", etag)])) == []
     assert conditional_headers(etag, None) == []
@@ -28,7 +33,9 @@ def test_no_date_with_a_line_break():
 
 
 def test_two_different_validators_are_none():
-    assert validators([("ETag", '"a"'), ("ETag", '"b"'), ("Last-Modified", DATE), ("Last-Modified", DATE)]) == (None, DATE)
+    assert validators(
+        [("ETag", '"a"'), ("ETag", '"b"'), ("Last-Modified", DATE), ("Last-Modified", DATE)]
+    ) == (None, DATE)
 
 
 @given(st.text(max_size=30), st.text(max_size=30))

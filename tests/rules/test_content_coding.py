@@ -43,11 +43,20 @@ def test_raw_deflate():
 
 
 def test_members_and_padding():
-    assert decode_content(gzip.compress(TEXT) + gzip.compress(b"more") + b"\0" * 9, ["gzip"])[:3] == (TEXT + b"more", None, None)
-    assert decode_content(zstd.compress(TEXT) + zstd.compress(b"more"), ["zstd"]).body == TEXT + b"more"
+    assert decode_content(gzip.compress(TEXT) + gzip.compress(b"more") + b"\0" * 9, ["gzip"])[
+        :3
+    ] == (TEXT + b"more", None, None)
+    assert (
+        decode_content(zstd.compress(TEXT) + zstd.compress(b"more"), ["zstd"]).body
+        == TEXT + b"more"
+    )
 
 
-@pytest.mark.parametrize("body", [b"", TEXT, os.urandom(300_000), bytes(3_000_000)], ids=["nothing", "text", "noise", "zeros"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", TEXT, os.urandom(300_000), bytes(3_000_000)],
+    ids=["nothing", "text", "noise", "zeros"],
+)
 @pytest.mark.parametrize("padding", [b"\n", b"\0" * 100_000])
 def test_bytes_after_a_brotli_stream_are_padding(body, padding):
     assert decode_content(brotli.compress(body) + padding, ["br"])[:4] == (body, None, None, False)
@@ -56,7 +65,9 @@ def test_bytes_after_a_brotli_stream_are_padding(body, padding):
 def test_damaged_brotli_keeps_what_came_before():
     stream = brotli.Compressor()
     whole_block = stream.process(TEXT) + stream.flush()
-    found = decode_content(whole_block + b"\x0e" * 9, ["br"])  # a block of the reserved kind (RFC 7932 9.2)
+    found = decode_content(
+        whole_block + b"\x0e" * 9, ["br"]
+    )  # a block of the reserved kind (RFC 7932 9.2)
     assert found.body == TEXT and found.error and not found.raw_kept
 
 
@@ -90,7 +101,13 @@ def test_a_plain_payload_under_a_coding_is_kept(name):
 
 def test_no_body():
     for name in ENCODERS:
-        assert decode_content(b"", [name]) == (b"", None, None, False, () if name == "identity" else (name.removeprefix("x-"),))
+        assert decode_content(b"", [name]) == (
+            b"",
+            None,
+            None,
+            False,
+            () if name == "identity" else (name.removeprefix("x-"),),
+        )
 
 
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
@@ -102,7 +119,11 @@ def test_the_limit_is_exact(name):
 
 
 def test_many_empty_members_are_linear():
-    assert within(0.5, lambda: decode_content(gzip.compress(b"") * 9_000, ["gzip"]))[:3] == (b"", None, None)
+    assert within(0.5, lambda: decode_content(gzip.compress(b"") * 9_000, ["gzip"]))[:3] == (
+        b"",
+        None,
+        None,
+    )
     assert within(0.5, lambda: decode_content(gzip.compress(b"") * 100_000, ["gzip"])).error
 
 
@@ -127,7 +148,10 @@ def test_a_layer_that_is_named_but_not_there_keeps_what_the_others_gave():
 
 @pytest.mark.parametrize("damage", [-1, -5, -8])
 def test_a_wrong_checksum_or_length_keeps_the_text(damage):
-    for name, data in (("gzip", bytearray(gzip.compress(TEXT))), ("deflate", bytearray(zlib.compress(TEXT)))):
+    for name, data in (
+        ("gzip", bytearray(gzip.compress(TEXT))),
+        ("deflate", bytearray(zlib.compress(TEXT))),
+    ):
         data[max(damage, -4) if name == "deflate" else damage] ^= 0xFF
         found = decode_content(bytes(data), [name])
         assert (found.body, found.raw_kept) == (TEXT, False) and found.error

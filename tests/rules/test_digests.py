@@ -1,4 +1,6 @@
-"""Digests and names of WARC records: values of hashlib and uuid, by the part in C and by its Python twin."""
+"""Digests and names of WARC records: values of hashlib and uuid, by the part in C and by its Python
+twin.
+"""
 
 from __future__ import annotations
 
@@ -35,20 +37,33 @@ def known(data: bytes) -> str:
 
 
 def test_the_standards_example(made):
-    assert made.sha1_digest(b"abc") == "sha1:" + base64.b32encode(bytes.fromhex("a9993e364706816aba3e25717850c26c9cd0d89d")).decode()  # FIPS 180-4
-    assert made.sha1_urn(uuid.NAMESPACE_DNS.bytes, b"www.example.com") == "<urn:uuid:2ed6657d-e927-568b-95e1-2665a8aea6a2>"  # RFC 9562 A.4
+    assert (
+        made.sha1_digest(b"abc")
+        == "sha1:"
+        + base64.b32encode(bytes.fromhex("a9993e364706816aba3e25717850c26c9cd0d89d")).decode()
+    )  # FIPS 180-4
+    assert (
+        made.sha1_urn(uuid.NAMESPACE_DNS.bytes, b"www.example.com")
+        == "<urn:uuid:2ed6657d-e927-568b-95e1-2665a8aea6a2>"
+    )  # RFC 9562 A.4
 
 
 def test_all_lengths_around_blocks(made):
     rng = random.Random(1)
-    bodies = [rng.randbytes(n) for n in (*range(0, 70), *range(100, 140), 183, 184, 191, 192, 193, 1000, 65_536 + 7)]
+    bodies = [
+        rng.randbytes(n)
+        for n in (*range(0, 70), *range(100, 140), 183, 184, 191, 192, 193, 1000, 65_536 + 7)
+    ]
     for n in (*range(0, 140), 1000):
         head = rng.randbytes(n)
         for body in bodies if n % 8 in (0, 7) else rng.sample(bodies, 6):
             assert made.sha1_pair(head, body) == (known(body), known(head + body)), (n, len(body))
             assert made.sha1_digest(head, body) == known(head + body)
         assert made.sha1_digest(head) == known(head)
-        assert made.sha1_urn(SPACE, head.hex().encode()) == f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, head.hex())}>"
+        assert (
+            made.sha1_urn(SPACE, head.hex().encode())
+            == f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, head.hex())}>"
+        )
 
 
 def test_any_buffer_wherever_it_begins(made):
@@ -79,7 +94,14 @@ def test_what_is_no_buffer_is_refused():
     _sha1 = pytest.importorskip("crawlkit.rules._sha1", reason="the parts in C are not built")
     if not hasattr(_sha1, "sha1_pair"):
         pytest.skip("the processor has no instructions for SHA-1")
-    for call in (lambda: _sha1.sha1_pair("a", b""), lambda: _sha1.sha1_pair(b"", "a"), lambda: _sha1.sha1_pair(b""), lambda: _sha1.sha1_digest(), lambda: _sha1.sha1_digest(b"", b"", b""), lambda: _sha1.sha1_urn(None, b"")):
+    for call in (
+        lambda: _sha1.sha1_pair("a", b""),
+        lambda: _sha1.sha1_pair(b"", "a"),
+        lambda: _sha1.sha1_pair(b""),
+        lambda: _sha1.sha1_digest(),
+        lambda: _sha1.sha1_digest(b"", b"", b""),
+        lambda: _sha1.sha1_urn(None, b""),
+    ):
         with pytest.raises((TypeError, BufferError)):
             call()
     assert _sha1.sha1_digest(memoryview(b"abc")) == known(b"abc")

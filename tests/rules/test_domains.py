@@ -20,7 +20,9 @@ def test_psl_rows():
         if row["host"] is None:
             continue
         host = row["host"]
-        if host.startswith("."):  # no host; what we make of it does not matter as long as it is one key
+        if host.startswith(
+            "."
+        ):  # no host; what we make of it does not matter as long as it is one key
             assert registered_domain(host)
             continue
         assert registered_domain(host) == (row["registered_domain"] or host.lower()), row

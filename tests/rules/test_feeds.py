@@ -13,13 +13,19 @@ U = "http://site.example/news/feed.xml"
 
 
 def rss(inner: str, head: str = "") -> tuple[list[str], int]:
-    found = parse(f"<rss><channel><link>http://site.example/</link>{head}{inner}</channel></rss>".encode(), U)
+    found = parse(
+        f"<rss><channel><link>http://site.example/</link>{head}{inner}</channel></rss>".encode(), U
+    )
     assert found.kind == "rss" and not found.partial
-    return [entry.url.removeprefix("http://site.example") for entry in found.entries], found.bad_entries
+    return [
+        entry.url.removeprefix("http://site.example") for entry in found.entries
+    ], found.bad_entries
 
 
 def atom(inner: str, attributes: str = "") -> list[str]:
-    found = parse(f'<feed {attributes}><link href="http://site.example/"/>{inner}</feed>'.encode(), U)
+    found = parse(
+        f'<feed {attributes}><link href="http://site.example/"/>{inner}</feed>'.encode(), U
+    )
     assert found.kind == "atom" and not found.partial
     return [entry.url.removeprefix("http://site.example") for entry in found.entries]
 
@@ -38,7 +44,10 @@ def atom(inner: str, attributes: str = "") -> list[str]:
         ('<source url="http://other.example/">x</source><link>/a</link>', ["/a"]),
         ('<media:content url="/m"/><enclosure url="/e"/><link>/a</link>', ["/a"]),
         ("<description><![CDATA[<link>/x</link>]]></description><link>/a</link>", ["/a"]),
-        ("<description><p><source srcset=x><link>/x</link></description><link>/a</link>", ["/a"]),  # markup that is not escaped
+        (
+            "<description><p><source srcset=x><link>/x</link></description><link>/a</link>",
+            ["/a"],
+        ),  # markup that is not escaped
         ("<content:encoded><link>/x</link></content:encoded><link>/a</link>", ["/a"]),
         ("<link>javascript:x</link>", []),
         ("", []),
@@ -49,22 +58,49 @@ def test_rss_item(item, want):
 
 
 def test_rdf():
-    found = parse(b'<rdf:RDF><channel rdf:about="/c"><link>/</link></channel><item rdf:about="http://site.example/i"><dc:date>2024-03-01</dc:date></item></rdf:RDF>', U)
-    assert [(entry.url, entry.lastmod) for entry in found.entries] == [("http://site.example/i", 1709251200.0)]
+    found = parse(
+        b'<rdf:RDF><channel rdf:about="/c"><link>/</link></channel><item'
+        b' rdf:about="http://site.example/i"><dc:date>2024-03-01</dc:date></item></rdf:RDF>',
+        U,
+    )
+    assert [(entry.url, entry.lastmod) for entry in found.entries] == [
+        ("http://site.example/i", 1709251200.0)
+    ]
 
 
 @pytest.mark.parametrize(
     "entry, want",
     [
         ('<link href="/a"/>', ["/a"]),
-        ('<link rel="enclosure" href="/e"/><link rel="ALTERNATE" href="/a"/><link href="/b"/>', ["/a"]),
+        (
+            '<link rel="enclosure" href="/e"/><link rel="ALTERNATE" href="/a"/><link href="/b"/>',
+            ["/a"],
+        ),
         ('<source><link href="/s"/><updated>2000</updated></source><link href="/a"/>', ["/a"]),
-        ('<content type="xhtml"><div><link href="/x"/></div></content><link href="/a"/>', ["/a"]),  # only an entry's own link (RFC 4287 4.1.2)
-        ('<summary type="xhtml"><details><summary>s</summary><link href="/x"/></details></summary><link href="/a"/>', ["/a"]),
-        ('<summary type="xhtml"><source><link href="/x"/></source><link href="/y"/></summary><content src="/z"/><link href="/a"/>', ["/a"]),
+        (
+            '<content type="xhtml"><div><link href="/x"/></div></content><link href="/a"/>',
+            ["/a"],
+        ),  # only an entry's own link (RFC 4287 4.1.2)
+        (
+            (
+                '<summary type="xhtml"><details><summary>s</summary><link'
+                ' href="/x"/></details></summary><link href="/a"/>'
+            ),
+            ["/a"],
+        ),
+        (
+            (
+                '<summary type="xhtml"><source><link href="/x"/></source><link'
+                ' href="/y"/></summary><content src="/z"/><link href="/a"/>'
+            ),
+            ["/a"],
+        ),
         ("<link rel='alternate' href='/x?a=1&amp;b=2'></link>", ["/x?a=1&b=2"]),
         ('<link rel="self" href="/s"/>', []),
-        ('<link rel="http://www.iana.org/assignments/relation/alternate" href="/a"/>', ["/a"]),  # RFC 4287 4.2.7.2
+        (
+            '<link rel="http://www.iana.org/assignments/relation/alternate" href="/a"/>',
+            ["/a"],
+        ),  # RFC 4287 4.2.7.2
         ('<content type="xhtml"><div><a href="/x">x</a></div></content><link href="/a"/>', ["/a"]),
     ],
 )
@@ -84,14 +120,23 @@ def test_an_empty_root_is_whole(root):
 
 
 def test_xml_base_is_nested():
-    inner = '<entry xml:base="/b/"><link xml:base="c/" href="d"/></entry><entry><link href="e"/></entry>'
+    inner = (
+        '<entry xml:base="/b/"><link xml:base="c/" href="d"/></entry><entry><link'
+        ' href="e"/></entry>'
+    )
     assert atom(inner, 'xml:base="http://site.example/x/"') == ["/b/c/d", "/x/e"]
     assert rss('<item xml:base="/b/"><link>d</link></item>') == (["/b/d"], 0)
     assert atom(inner, 'xml:base="mailto:x"') == ["/b/c/d", "/news/e"]  # a base that is none
 
 
 def test_dates_of_entries():
-    found = parse(b'<feed><entry><link href="/a"/><published>2024-01-01</published><updated>2024-03-01</updated></entry><entry><link href="/b"/><issued>junk</issued></entry></feed>', U)
+    found = parse(
+        b"<feed><entry><link"
+        b' href="/a"/><published>2024-01-01</published><updated>2024-03-01</updated></entry>'
+        b"<entry><link"
+        b' href="/b"/><issued>junk</issued></entry></feed>',
+        U,
+    )
     assert [entry.lastmod for entry in found.entries] == [1709251200.0, None]
 
 

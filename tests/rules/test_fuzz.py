@@ -1,7 +1,8 @@
-"""Mutated inputs for every parser of remote bytes: nothing but the documented error, no input over a second, memory bounded.
+"""Mutated inputs for every parser of remote bytes: nothing but the documented error, no input over
+a second, memory bounded.
 
-The quick run takes SHARE inputs of each kind; `make test-slow` takes TOTAL (docs/fuzz.md). One seed, one sequence: a
-failure is repeated by its seed and number.
+The quick run takes SHARE inputs of each kind; `make test-slow` takes TOTAL (docs/fuzz.md). One
+seed, one sequence: a failure is repeated by its seed and number.
 """
 
 from __future__ import annotations
@@ -38,11 +39,149 @@ LONGEST = 20_000  # bytes of a seed
 URL = "http://site.example/news/"
 SCOPE = Scope.of(ScopeConfig())
 TOKENS = {
-    "urls": [b"http://", b"HTTPS:", b"//", b"\\", b"..", b"%2e", b"%2E%2e", b"%", b"%41", b"%C3%A9", b"%zz", b"\xc3\xa9", b"\xff", b"\xe3\x80\x82", b"?", b"&", b"=", b"&&", b"'", b" ", b"\t", b"\n", b"#", b"@", b":", b":80", b":99999", b";jsessionid=1", b"utm_source=x", b"sid=1", b"|", b"[", b"[::1]", b"0x7f.1", b"xn--a", b"\xf0\x9f\x92\xa9", b"\0", b"\x7f"],
-    "robots": [b"User-agent:", b"Disallow:", b"Allow: /", b"*", b"$", b"\n", b"\r", b"\r\n", b"#", b":", b"Crawl-delay: 1e9", b"Sitemap: /", b"crawlkit", b"%2a", b"%", b"\xef\xbb\xbf", b"\xff\xfe", b"\0", b"Content-Signal: ai-train=no", b" ", b"\xc3"],
-    "sitemaps": [b"<urlset>", b"</urlset>", b"<url>", b"</url>", b"<loc>", b"</loc>", b"<lastmod>2024-13-40", b"<image:image>", b"<rss>", b"<item>", b"<feed>", b"<entry>", b'<link href="', b'"/>', b"http://site.example/a", b"<![CDATA[", b"]]>", b"<!--", b"-->", b"<?xml encoding='utf-16'?>", b"<!DOCTYPE x [", b"]>", b"&amp;", b"&#x110000;", b"&#0;", b"<", b">", b'"', b"'", b"\n", b"\0", b"\x1f\x8b\x08", b"\xff\xfe", b"<sitemapindex>", b"<sitemap>", b"xml:base='//'"],
-    "html": [b"<a href=", b"<a href='x'>", b"</a>", b"<base href=", b"<meta charset=", b"<meta http-equiv=refresh content='0;url=", b"<meta name=robots content=", b"<link rel=canonical href=", b"<table>", b"<td>", b"<select>", b"<template>", b"<svg>", b"<math>", b"</p>", b"<b>", b"<script>", b"</script>", b"<script type=application/ld+json>[", b"<!--", b"-->", b"<![CDATA[", b"<plaintext>", b"<frameset>", b"<div itemscope itemprop=a>", b"<p typeof=x property=y>", b"&lt;", b"&#xD800;", b"'", b'"', b">", b"<", b"=", b"\0", b"\xff", b"\x1b$B", b"srcset='a 1x,,", b"hidden", b"style='display:none'"],
-}  # fmt: skip
+    "urls": [
+        b"http://",
+        b"HTTPS:",
+        b"//",
+        b"\\",
+        b"..",
+        b"%2e",
+        b"%2E%2e",
+        b"%",
+        b"%41",
+        b"%C3%A9",
+        b"%zz",
+        b"\xc3\xa9",
+        b"\xff",
+        b"\xe3\x80\x82",
+        b"?",
+        b"&",
+        b"=",
+        b"&&",
+        b"'",
+        b" ",
+        b"\t",
+        b"\n",
+        b"#",
+        b"@",
+        b":",
+        b":80",
+        b":99999",
+        b";jsessionid=1",
+        b"utm_source=x",
+        b"sid=1",
+        b"|",
+        b"[",
+        b"[::1]",
+        b"0x7f.1",
+        b"xn--a",
+        b"\xf0\x9f\x92\xa9",
+        b"\0",
+        b"\x7f",
+    ],
+    "robots": [
+        b"User-agent:",
+        b"Disallow:",
+        b"Allow: /",
+        b"*",
+        b"$",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"#",
+        b":",
+        b"Crawl-delay: 1e9",
+        b"Sitemap: /",
+        b"crawlkit",
+        b"%2a",
+        b"%",
+        b"\xef\xbb\xbf",
+        b"\xff\xfe",
+        b"\0",
+        b"Content-Signal: ai-train=no",
+        b" ",
+        b"\xc3",
+    ],
+    "sitemaps": [
+        b"<urlset>",
+        b"</urlset>",
+        b"<url>",
+        b"</url>",
+        b"<loc>",
+        b"</loc>",
+        b"<lastmod>2024-13-40",
+        b"<image:image>",
+        b"<rss>",
+        b"<item>",
+        b"<feed>",
+        b"<entry>",
+        b'<link href="',
+        b'"/>',
+        b"http://site.example/a",
+        b"<![CDATA[",
+        b"]]>",
+        b"<!--",
+        b"-->",
+        b"<?xml encoding='utf-16'?>",
+        b"<!DOCTYPE x [",
+        b"]>",
+        b"&amp;",
+        b"&#x110000;",
+        b"&#0;",
+        b"<",
+        b">",
+        b'"',
+        b"'",
+        b"\n",
+        b"\0",
+        b"\x1f\x8b\x08",
+        b"\xff\xfe",
+        b"<sitemapindex>",
+        b"<sitemap>",
+        b"xml:base='//'",
+    ],
+    "html": [
+        b"<a href=",
+        b"<a href='x'>",
+        b"</a>",
+        b"<base href=",
+        b"<meta charset=",
+        b"<meta http-equiv=refresh content='0;url=",
+        b"<meta name=robots content=",
+        b"<link rel=canonical href=",
+        b"<table>",
+        b"<td>",
+        b"<select>",
+        b"<template>",
+        b"<svg>",
+        b"<math>",
+        b"</p>",
+        b"<b>",
+        b"<script>",
+        b"</script>",
+        b"<script type=application/ld+json>[",
+        b"<!--",
+        b"-->",
+        b"<![CDATA[",
+        b"<plaintext>",
+        b"<frameset>",
+        b"<div itemscope itemprop=a>",
+        b"<p typeof=x property=y>",
+        b"&lt;",
+        b"&#xD800;",
+        b"'",
+        b'"',
+        b">",
+        b"<",
+        b"=",
+        b"\0",
+        b"\xff",
+        b"\x1b$B",
+        b"srcset='a 1x,,",
+        b"hidden",
+        b"style='display:none'",
+    ],
+}
 
 
 def archive(path: str, ending: str = "") -> list[bytes]:
@@ -54,23 +193,46 @@ def archive(path: str, ending: str = "") -> list[bytes]:
 def seeds(kind: str) -> list[bytes]:
     """Valid and odd inputs that mutation starts from."""
     if kind == "urls":
-        rows = [row for row in json.loads(shared("suites/wpt/urltestdata.json").read_text("utf-8")) if isinstance(row, dict)]
-        return [text.encode("utf-8", "replace") for row in rows for text in (row["input"], row.get("href") or "")]
+        rows = [
+            row
+            for row in json.loads(shared("suites/wpt/urltestdata.json").read_text("utf-8"))
+            if isinstance(row, dict)
+        ]
+        return [
+            text.encode("utf-8", "replace")
+            for row in rows
+            for text in (row["input"], row.get("href") or "")
+        ]
     if kind == "robots":
         return [body[:LONGEST] for body in archive("suites/robots_real/robots_half.tar.gz")]
     if kind == "sitemaps":
-        return [body[:LONGEST] for ending in (".xml", ".rss", ".gz", ".txt") for body in archive("suites/crawler_commons/resources.tar.gz", ending)]
-    cases = [case.data.encode("utf-8", "replace") for case in tree_cases(shared("suites/html5lib/tree_construction_half.tar.gz"))]
-    cases += [text.encode("utf-8", "replace") for _, text in tokenizer_inputs(shared("suites/html5lib/tokenizer_half.tar.gz"))]
+        return [
+            body[:LONGEST]
+            for ending in (".xml", ".rss", ".gz", ".txt")
+            for body in archive("suites/crawler_commons/resources.tar.gz", ending)
+        ]
+    cases = [
+        case.data.encode("utf-8", "replace")
+        for case in tree_cases(shared("suites/html5lib/tree_construction_half.tar.gz"))
+    ]
+    cases += [
+        text.encode("utf-8", "replace")
+        for _, text in tokenizer_inputs(shared("suites/html5lib/tokenizer_half.tar.gz"))
+    ]
     pages = archive("suites/scrapy/samples.tar.gz", ".html")
     return [c for c in cases if c] + [body[:LONGEST] for body in pages] * 40
 
 
 def mutated(rng: random.Random, kind: str) -> bytes:
-    """A seed with one to eight changes: bytes replaced, cut, repeated, or put in from another seed or the tokens; or noise."""
+    """A seed with one to eight changes: bytes replaced, cut, repeated, or put in from another seed
+    or the tokens; or noise.
+    """
     pool, tokens = seeds(kind), TOKENS[kind]
     if rng.random() < 0.1:
-        return b"".join(rng.choice(tokens) if rng.random() < 0.3 else rng.randbytes(rng.randint(1, 8)) for _ in range(rng.randint(1, 12)))
+        return b"".join(
+            rng.choice(tokens) if rng.random() < 0.3 else rng.randbytes(rng.randint(1, 8))
+            for _ in range(rng.randint(1, 12))
+        )
     body = bytearray(rng.choice(pool))
     for _ in range(rng.randint(1, 8)):
         at = rng.randint(0, len(body))
@@ -84,7 +246,9 @@ def mutated(rng: random.Random, kind: str) -> bytes:
             case 3:
                 other = rng.choice(pool)
                 start = rng.randint(0, len(other))
-                body[at : at + rng.choice((0, 20))] = other[start : start + rng.choice((5, 50, 500))]
+                body[at : at + rng.choice((0, 20))] = other[
+                    start : start + rng.choice((5, 50, 500))
+                ]
             case _:
                 body[at : at + rng.randint(0, 3)] = rng.choice(tokens)
     return bytes(body[:60_000])
@@ -93,7 +257,9 @@ def mutated(rng: random.Random, kind: str) -> bytes:
 def check_url(raw: bytes, rng: random.Random) -> None:
     base = rng.choice((None, URL, "http://[::1]:8080/a/b?c"))
     try:
-        found = canonicalize(raw if rng.random() < 0.5 else raw.decode("utf-8", "surrogateescape"), base)
+        found = canonicalize(
+            raw if rng.random() < 0.5 else raw.decode("utf-8", "surrogateescape"), base
+        )
     except Refused:
         return
     assert canonicalize(found) == found
@@ -112,25 +278,52 @@ def check_robots(raw: bytes, rng: random.Random) -> None:
 
 
 def check_sitemap(raw: bytes, rng: random.Random) -> None:
-    found = sitemaps.parse(raw, URL, charset=rng.choice((None, "utf-8", "utf-16le", "gbk")), strict_location=rng.random() < 0.5)
+    found = sitemaps.parse(
+        raw,
+        URL,
+        charset=rng.choice((None, "utf-8", "utf-16le", "gbk")),
+        strict_location=rng.random() < 0.5,
+    )
     assert all(canonicalize(entry.url) == entry.url for entry in found.entries)
 
 
 def check_html(raw: bytes, rng: random.Random) -> None:
-    kind = rng.choice(("text/html", "text/html; charset=utf-8", "text/html; charset=shift_jis", "application/xhtml+xml", None, "text/plain", "application/json"))
-    headers = [("Link", raw[:200].decode("latin-1")), ("X-Robots-Tag", raw[-200:].decode("latin-1"))]
+    kind = rng.choice(
+        (
+            "text/html",
+            "text/html; charset=utf-8",
+            "text/html; charset=shift_jis",
+            "application/xhtml+xml",
+            None,
+            "text/plain",
+            "application/json",
+        )
+    )
+    headers = [
+        ("Link", raw[:200].decode("latin-1")),
+        ("X-Robots-Tag", raw[-200:].decode("latin-1")),
+    ]
     page = parse_page(raw, URL, kind, headers if rng.random() < 0.3 else ())
     assert all(canonicalize(link.url) == link.url for link in page.outlinks)
 
 
-CHECKS: dict[str, Callable[[bytes, random.Random], None]] = {"urls": check_url, "robots": check_robots, "sitemaps": check_sitemap, "html": check_html}
+CHECKS: dict[str, Callable[[bytes, random.Random], None]] = {
+    "urls": check_url,
+    "robots": check_robots,
+    "sitemaps": check_sitemap,
+    "html": check_html,
+}
 
 
 def fuzz(kind: str, count: int, seed: int = SEED) -> dict[str, float]:
     """Runs so many inputs; the slowest one's CPU seconds, and by how many MiB the process grew."""
     rng, check = random.Random(seed), CHECKS[kind]
     check(mutated(rng, kind), rng)  # what is loaded at the first use
-    before, slowest, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0.0, time.process_time()
+    before, slowest, began = (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        0.0,
+        time.process_time(),
+    )
     for n in range(count):
         raw = mutated(rng, kind)
         start = time.process_time()
@@ -147,7 +340,13 @@ def fuzz(kind: str, count: int, seed: int = SEED) -> dict[str, float]:
                 raise AssertionError(f"{kind} input {n} of seed {seed}: {raw[:300]!r}") from e
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert grown < MAX_MEMORY_MIB
-    return {"count": count, "seed": seed, "slowest_s": slowest, "memory_mib": grown, "cpu_s": time.process_time() - began}
+    return {
+        "count": count,
+        "seed": seed,
+        "slowest_s": slowest,
+        "memory_mib": grown,
+        "cpu_s": time.process_time() - began,
+    }
 
 
 @pytest.mark.parametrize("kind", CHECKS)

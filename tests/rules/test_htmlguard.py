@@ -1,4 +1,6 @@
-"""Markup that hides from the guard what the tree builder sees: lexbor's own tree and time are the measure."""
+"""Markup that hides from the guard what the tree builder sees: lexbor's own tree and time are the
+measure.
+"""
 
 import resource
 
@@ -33,11 +35,20 @@ SLOW = {
     "attributes behind <": b"<a " + NAMES.replace(b"00 ", b"00< ") + b">",
     "attributes behind =": b"<a = " + NAMES + b">",
     "attributes of a script": b"<script " + NAMES + b">",
-    "attributes below the limit": b"".join(b"<a " + NAMES[at : at + 3990].replace(b">", b"") + b">" for at in range(0, 200_000, 4000)) * 20,
+    "attributes below the limit": (
+        b"".join(
+            b"<a " + NAMES[at : at + 3990].replace(b">", b"") + b">"
+            for at in range(0, 200_000, 4000)
+        )
+        * 20
+    ),
     "a name through all": (b"<" + b"y" * 4001) * 1200,
     "a quote through all": (b"<a x=' " + b"y" * 4001) * 1200,
     "end tags of nothing": b"<q>" * 500 + b"</x>" * 1_500_000,
-    "end tags almost of the open ones": b"".join(b"<%s%03d>" % (b"a" * 1000, n) for n in range(500)) + (b"</" + b"a" * 1000 + b"999><b></b>") * 8000,
+    "end tags almost of the open ones": (
+        b"".join(b"<%s%03d>" % (b"a" * 1000, n) for n in range(500))
+        + (b"</" + b"a" * 1000 + b"999><b></b>") * 8000
+    ),
     "options": b"<select>" + b"<option>" * 50_000,
     "declarations": b"<!>" * 2_000_000,
     "closed in svg": b"<svg>" + b"<g/>" * 1_000_000,
@@ -72,13 +83,29 @@ def test_no_page_takes_a_second_or_a_hundred_times_its_bytes(page, parts):
 
 
 def test_what_only_looks_so_is_left_alone():
-    page = b'<title>t</title><script>if (a<b) s = "<!-- </div>"</script><svg><title>Icon</title><style><![CDATA[a > b {}]]></style><g/><a href=/s>y</a></svg><select>' + b"<option>z" * 100 + b"</select>"
+    page = (
+        b'<title>t</title><script>if (a<b) s = "<!--'
+        b' </div>"</script><svg><title>Icon</title><style><![CDATA[a > b {}]]></style><g/><a'
+        b" href=/s>y</a></svg><select>" + b"<option>z" * 100 + b"</select>"
+    )
     page = page * 10 + b'<div class="a>b"><ul>' + b"<li>x<i>y</i></li>" * 10_000 + b"</ul></div>"
     assert guarded(page) == (page, [])
 
 
-@pytest.mark.parametrize("script, ends", [(b"a<b</script >", 3), (b"<!-- <script></script>--></script>", 25), (b"<!--><script></script>", 13), (b"<!-- </script>", 5), (b"<!-- <script></script></script>", 22), (b"</scriptx>", 10)])
+@pytest.mark.parametrize(
+    "script, ends",
+    [
+        (b"a<b</script >", 3),
+        (b"<!-- <script></script>--></script>", 25),
+        (b"<!--><script></script>", 13),
+        (b"<!-- </script>", 5),
+        (b"<!-- <script></script></script>", 22),
+        (b"</scriptx>", 10),
+    ],
+)
 def test_a_script_ends_where_the_standard_says(script, ends):
     """13.2.5.4 and 13.2.5.17 to 13.2.5.31; lexbor says the same."""
     assert htmlguard._script_end(script, 0) == ends
-    assert LexborHTMLParser(b"<body><script>" + script + b"<p>").css_first("script").text() == script[:ends].decode() or ends == len(script)
+    assert LexborHTMLParser(b"<body><script>" + script + b"<p>").css_first(
+        "script"
+    ).text() == script[:ends].decode() or ends == len(script)

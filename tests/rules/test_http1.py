@@ -1,4 +1,6 @@
-"""Right values: RFC 9112 and RFC 9110 by section; llhttp's response tests (restated rows, shared/suites/llhttp)."""
+"""Right values: RFC 9112 and RFC 9110 by section; llhttp's response tests (restated rows,
+shared/suites/llhttp).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-def read(raw: bytes, *, method: str = "GET", limit: int = 1 << 20, piece: int | None = None, closed: bool = True) -> ResponseReader:
+def read(
+    raw: bytes,
+    *,
+    method: str = "GET",
+    limit: int = 1 << 20,
+    piece: int | None = None,
+    closed: bool = True,
+) -> ResponseReader:
     reader = ResponseReader(method, limit)
     for at in range(0, len(raw), piece or len(raw) or 1):
         reader.feed(raw[at : at + (piece or len(raw))])
@@ -32,14 +41,28 @@ def read(raw: bytes, *, method: str = "GET", limit: int = 1 << 20, piece: int | 
 
 
 def summary(reader: ResponseReader) -> tuple:
-    return (reader.error, reader.status, reader.reason_phrase, reader.headers, reader.header_bytes, reader.body, reader.truncated, set(reader.notes), reader.bad_header_lines, reader.keep_alive, reader.transfer_decoded)
+    return (
+        reader.error,
+        reader.status,
+        reader.reason_phrase,
+        reader.headers,
+        reader.header_bytes,
+        reader.body,
+        reader.truncated,
+        set(reader.notes),
+        reader.bad_header_lines,
+        reader.keep_alive,
+        reader.transfer_decoded,
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 @pytest.mark.parametrize("piece", [None, 1, 7])
 def test_table(case, piece):
     reader = read(case.raw, limit=case.limit, piece=piece)
-    assert case.wrong(reader.error, reader.status, reader.body, reader.truncated, reader.notes) == []
+    assert (
+        case.wrong(reader.error, reader.status, reader.body, reader.truncated, reader.notes) == []
+    )
 
 
 @pytest.mark.parametrize("piece", [None, 1, 3])
@@ -48,10 +71,18 @@ def test_llhttp_suite(piece):
     for row in shared_rows("suites/llhttp/responses.jsonl"):
         reader = read(base64.b64decode(row["raw_response_b64"]), piece=piece)
         body = base64.b64decode(row["body_b64"])
-        if row["id"] == "ll16":  # the row's response kept the backslashes of the source text, its body did not
+        if (
+            row["id"] == "ll16"
+        ):  # the row's response kept the backslashes of the source text, its body did not
             body = body.replace(b'"', b'\\"')
-        if row["id"] == "ll36":  # the row's response runs on into the text after the example; 219 octets are stated
-            body = reader.body if len(reader.body) == 219 and reader.body.startswith(b"<HTML>") else body
+        if (
+            row["id"] == "ll36"
+        ):  # the row's response runs on into the text after the example; 219 octets are stated
+            body = (
+                reader.body
+                if len(reader.body) == 219 and reader.body.startswith(b"<HTML>")
+                else body
+            )
         if row["verdict"] == "ok":
             good = reader.error is None and reader.status == row["status"] and reader.body == body
         else:
@@ -61,11 +92,16 @@ def test_llhttp_suite(piece):
 
 
 def test_a_compression_undone_is_cut_at_the_limit():
-    reader = read(OK + b"Transfer-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(1 << 20)), limit=2000)
+    reader = read(
+        OK + b"Transfer-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(1 << 20)), limit=2000
+    )
     assert (reader.body, reader.body_bytes, reader.truncated) == (bytes(2000), 2000, "length")
 
 
-@pytest.mark.parametrize("frame", [b"Transfer-Encoding: gzip\r\n\r\n%b", b"Transfer-Encoding: gzip, chunked\r\n\r\nfff\r\n%b"])
+@pytest.mark.parametrize(
+    "frame",
+    [b"Transfer-Encoding: gzip\r\n\r\n%b", b"Transfer-Encoding: gzip, chunked\r\n\r\nfff\r\n%b"],
+)
 @pytest.mark.parametrize("size", [1, 97, 4096])
 def test_a_compressed_transfer_longer_than_the_limit_is_undone_up_to_there(frame, size):
     plain = hashlib.shake_128(b"x").digest(4000)
@@ -73,7 +109,12 @@ def test_a_compressed_transfer_longer_than_the_limit_is_undone_up_to_there(frame
     reader = ResponseReader(max_body_bytes=1000)
     for at in range(0, len(raw), size):
         reader.feed(raw[at : at + size])
-    assert reader.done and reader.truncated == "length" and 900 < len(reader.body) == reader.body_bytes <= 1000 and plain.startswith(reader.body)
+    assert (
+        reader.done
+        and reader.truncated == "length"
+        and 900 < len(reader.body) == reader.body_bytes <= 1000
+        and plain.startswith(reader.body)
+    )
 
 
 def test_a_drained_body_keeps_its_compression():
@@ -104,7 +145,13 @@ def test_header_bytes_are_those_received():
         (b"HTTP/1.1 204 No Content\r\n\r\nsurplus", False),
         (CHUNKED + b"0\r\n\r\n", True),
         (OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", False),
-        (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", False),
+        (
+            (
+                b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding:"
+                b" chunked\r\n\r\n0\r\n\r\n"
+            ),
+            False,
+        ),
     ],
 )
 def test_persistence(head, keep):
@@ -125,10 +172,17 @@ def test_body_limit(status, framing):
         body = b"x" * size
         if framing == "length":
             return head + b"Content-Length: %d\r\n\r\n" % size + body
-        return head + (b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (size, body) if framing == "chunked" else b"\r\n" + body)
+        return head + (
+            b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (size, body)
+            if framing == "chunked"
+            else b"\r\n" + body
+        )
 
     for piece in (None, 1, 100):
-        whole, cut = read(response(1000), limit=1000, piece=piece), read(response(1001), limit=1000, piece=piece)
+        whole, cut = (
+            read(response(1000), limit=1000, piece=piece),
+            read(response(1001), limit=1000, piece=piece),
+        )
         assert (len(whole.body), whole.truncated) == (1000, None)
         assert (len(cut.body), cut.truncated, cut.keep_alive) == (1000, "length", False)
 
@@ -140,7 +194,10 @@ def test_head_bounds():
     many = OK + b"".join(b"X-%d: 1\r\n" % n for n in range(MAX_HEADERS))
     assert read(many + b"\r\n").error is None
     assert read(many + b"Y: 1\r\n\r\n").error is Reason.HEADERS_TOO_LARGE
-    assert read(OK + b"X: 1\r\n" * (MAX_HEAD_BYTES // 5), closed=False).error is Reason.HEADERS_TOO_LARGE
+    assert (
+        read(OK + b"X: 1\r\n" * (MAX_HEAD_BYTES // 5), closed=False).error
+        is Reason.HEADERS_TOO_LARGE
+    )
     interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
     assert read(interim * MAX_INTERIM + OK + b"\r\n").status == 200
     assert read(interim * (MAX_INTERIM + 1) + OK + b"\r\n").error is Reason.TOO_MANY_INTERIM
@@ -151,7 +208,12 @@ def test_chunk_bounds():
     assert tiny.truncated == "length" and "chunk_too_many" in tiny.notes
     assert read(CHUNKED + b"5;" + b"a" * 10_000, closed=False).error is Reason.HTTP_MALFORMED
     trailers = read(CHUNKED + b"2\r\nok\r\n0\r\n" + b"X: 1\r\n" * 20_000, closed=False)
-    assert (trailers.body, trailers.done, trailers.keep_alive, trailers.truncated) == (b"ok", True, False, None)
+    assert (trailers.body, trailers.done, trailers.keep_alive, trailers.truncated) == (
+        b"ok",
+        True,
+        False,
+        None,
+    )
 
 
 def test_content_length_of_many_digits():
@@ -176,7 +238,33 @@ def test_time_is_linear_byte_by_byte(stream):
     within(1.5, lambda: read(stream, piece=1))
 
 
-_PIECES = st.lists(st.sampled_from([b"HTTP/1.1 ", b"200 OK", b"\r\n", b"\n", b"\r", b" ", b"\t", b"Content-Length: ", b"5", b"0", b"Transfer-Encoding: chunked", b"A: b", b":", b"\x00", b"\xff", b"hello", b";", b"HTTP/1.1 100 C\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\n"]), max_size=25)
+_PIECES = st.lists(
+    st.sampled_from(
+        [
+            b"HTTP/1.1 ",
+            b"200 OK",
+            b"\r\n",
+            b"\n",
+            b"\r",
+            b" ",
+            b"\t",
+            b"Content-Length: ",
+            b"5",
+            b"0",
+            b"Transfer-Encoding: chunked",
+            b"A: b",
+            b":",
+            b"\x00",
+            b"\xff",
+            b"hello",
+            b";",
+            b"HTTP/1.1 100 C\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\n",
+            b"\r\n\r\n",
+        ]
+    ),
+    max_size=25,
+)
 
 
 @examples(400)

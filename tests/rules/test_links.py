@@ -21,9 +21,12 @@ def links(markup: str, headers=(), encoding="utf-8"):
 
 def test_kinds_order_and_refusals():
     found = links(
-        "<link rel='stylesheet' href=/s><link rel=ALTERNATE type='application/rss+xml' href=/feed><link rel=amphtml href=/amp>"
-        "<link rel=alternate media='only screen and (max-width: 640px)' href='http://m.site.example/'><link rel='alternate stylesheet' href=/alt.css>"
-        "<a href=/1 rel='NoFollow ugc'>one</a><a href='http://[bad'>x</a><a href='mailto:a@site.example'>y</a><iframe src=/f></iframe><img src=/i alt='an i'><video src=/v poster=/p>"
+        "<link rel='stylesheet' href=/s><link rel=ALTERNATE type='application/rss+xml'"
+        " href=/feed><link rel=amphtml href=/amp><link rel=alternate media='only screen and"
+        " (max-width: 640px)' href='http://m.site.example/'><link rel='alternate stylesheet'"
+        " href=/alt.css><a href=/1 rel='NoFollow ugc'>one</a><a href='http://[bad'>x</a><a"
+        " href='mailto:a@site.example'>y</a><iframe src=/f></iframe><img src=/i alt='an i'><video"
+        " src=/v poster=/p>"
     )
     assert [(link.kind, link.url, link.refused) for link in found.links] == [
         ("feed", "http://site.example/feed", None),
@@ -49,7 +52,10 @@ def test_kinds_order_and_refusals():
         ("data:text/html,x", URL),  # HTML Standard 4.2.3: such a base is ignored
         ("javascript:x", URL),
         ("http://[bad", URL),
-        ("ftp://site.example/x", "ftp://site.example/x"),  # legal: what is relative to it is not crawled
+        (
+            "ftp://site.example/x",
+            "ftp://site.example/x",
+        ),  # legal: what is relative to it is not crawled
     ],
 )
 def test_base(href, base):
@@ -57,7 +63,9 @@ def test_base(href, base):
 
 
 def test_base_of_another_scheme_makes_no_false_links():
-    assert links("<base href='ftp://site.example/'><a href=x>").links[0].refused == Reason.URL_SCHEME
+    assert (
+        links("<base href='ftp://site.example/'><a href=x>").links[0].refused == Reason.URL_SCHEME
+    )
 
 
 def test_canonical_in_the_head_comes_before_the_body():
@@ -67,7 +75,10 @@ def test_canonical_in_the_head_comes_before_the_body():
     assert links("<link rel=canonical href=''>").canonical is None
     two = links("<link rel=canonical href=/x><link rel=canonical href=/y>")
     assert two.canonical_conflict and two.canonical is None
-    assert links("<link rel=canonical href=/x><link rel=canonical href=/x>").canonical == "http://site.example/x"
+    assert (
+        links("<link rel=canonical href=/x><link rel=canonical href=/x>").canonical
+        == "http://site.example/x"
+    )
 
 
 def test_link_fields():
@@ -83,7 +94,9 @@ def test_link_fields():
         ("next", "http://site.example/n", "header"),
         ("alternate", "http://site.example/de", "header"),
     ]
-    assert found.canonical == "http://site.example/c" and found.alternates == [("de", "http://site.example/de")]
+    assert found.canonical == "http://site.example/c" and found.alternates == [
+        ("de", "http://site.example/de")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -126,21 +139,39 @@ def test_refresh(content, expected):
 
 
 def test_refreshes_of_a_page():
-    assert links("<meta http-equiv=refresh content='0;url=javascript:x'><meta http-equiv=Refresh content='2;url=/y'>").refresh == ("http://site.example/y", 2)
+    assert links(
+        "<meta http-equiv=refresh content='0;url=javascript:x'><meta http-equiv=Refresh"
+        " content='2;url=/y'>"
+    ).refresh == ("http://site.example/y", 2)
     assert links("<meta http-equiv=refresh content='9;url=/a/b'>").refresh is None
-    assert links("<meta http-equiv=' refresh' content='0;url=/y'>").refresh is None  # a keyword is compared whole (HTML Standard 2.3.3)
+    assert (
+        links("<meta http-equiv=' refresh' content='0;url=/y'>").refresh is None
+    )  # a keyword is compared whole (HTML Standard 2.3.3)
     assert links("", [("Refresh", "0; url=/h")]).refresh == ("http://site.example/h", 0)
     found = links("<noscript><meta http-equiv=refresh content='0;url=/n'></noscript>")
     assert found.refresh is None and [link.url for link in found.links] == ["http://site.example/n"]
 
 
 def test_queries_in_the_pages_encoding():
-    assert links("<a href='/ü?q=ü'>", encoding="windows-1252").links[0].url == "http://site.example/%C3%BC?q=%FC"
+    assert (
+        links("<a href='/ü?q=ü'>", encoding="windows-1252").links[0].url
+        == "http://site.example/%C3%BC?q=%FC"
+    )
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a", "area", "base", "img", "link rel=canonical", "iframe"]), st.text(max_size=30)), max_size=8))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "area", "base", "img", "link rel=canonical", "iframe"]),
+            st.text(max_size=30),
+        ),
+        max_size=8,
+    )
+)
 def test_links_are_canonical_or_refused(elements):
-    markup = "".join(f"<{tag} href='{value}' src='{value}' srcset='{value}'>" for tag, value in elements)
+    markup = "".join(
+        f"<{tag} href='{value}' src='{value}' srcset='{value}'>" for tag, value in elements
+    )
     for link in links(markup, [("Link", f"<{v}>; rel={v}") for _, v in elements]).links:
         if link.refused in (None, Reason.NOFOLLOW):
             assert canonicalize(link.url) == link.url
@@ -149,5 +180,8 @@ def test_links_are_canonical_or_refused(elements):
 def test_a_srcset_of_a_million_addresses_is_read_up_to_the_limit():
     references = ",".join(f"a{n} 1x" for n in range(MAX_LINKS + 10))
     images = links(f"<img src=/first srcset='{references}'><img src=/late>").images
-    assert [url for url, _ in images[:2]] == ["http://site.example/first", "http://site.example/a/a0"] and len(images) == MAX_LINKS
+    assert [url for url, _ in images[:2]] == [
+        "http://site.example/first",
+        "http://site.example/a/a0",
+    ] and len(images) == MAX_LINKS
     assert len(within(0.8, lambda: links("<img srcset='" + "a 1x," * 2_000_000 + "'>")).images) == 1

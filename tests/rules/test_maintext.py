@@ -31,7 +31,11 @@ def test_a_page_that_is_one_form_has_a_text():
 
 
 def test_comments_are_no_text_even_if_longer():
-    found = main_text(read_html(f"<div><p>{WORDS * 4}</p></div><div class='comments'>{f'<p>{WORDS * 4}</p>' * 9}</div>"))
+    found = main_text(
+        read_html(
+            f"<div><p>{WORDS * 4}</p></div><div class='comments'>{f'<p>{WORDS * 4}</p>' * 9}</div>"
+        )
+    )
     assert found == (WORDS * 4).strip()
 
 
@@ -41,12 +45,16 @@ def test_short_pages_have_what_they_have():
 
 
 def test_a_class_of_megabytes_is_looked_at_where_it_begins():
-    page = read_html(b"<div class='nav " + b"x " * 4_000_000 + b"'>y</div><p>The text of it all. " * 9)
+    page = read_html(
+        b"<div class='nav " + b"x " * 4_000_000 + b"'>y</div><p>The text of it all. " * 9
+    )
     assert "The text" in within(0.5, lambda: main_text(page))
 
 
 def test_article_benchmark():
-    """trafilatura 2.3.1 has F1 0.966 on these 79 pages (0.955 and 0.978 on the even and odd ones)."""
+    """trafilatura 2.3.1 has F1 0.966 on these 79 pages (0.955 and 0.978 on the even and odd
+    ones).
+    """
     with tarfile.open(shared("suites/articles/articles_half.tar.gz")) as tar:
         files = {m.name.rpartition("/")[2]: tar.extractfile(m).read() for m in tar if m.isfile()}
     truth = json.loads(files["ground-truth.json"])

@@ -13,7 +13,10 @@ from tests.shared_data import shared
 
 
 def rows(name):
-    return [json.loads(line) for line in shared(f"suites/x_robots_tag/{name}.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in shared(f"suites/x_robots_tag/{name}.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 def test_directives_suite():
@@ -25,7 +28,9 @@ def test_directives_suite():
             found = header_directives(row["header"], agent)
         else:
             attributes = read_html(row["meta"]).metas[0][0]
-            found = meta_directives(attributes.get("name", ""), attributes.get("content", ""), agent)
+            found = meta_directives(
+                attributes.get("name", ""), attributes.get("content", ""), agent
+            )
         if [sorted(found[0]), sorted(found[1])] != [row["for_all"], row["for_agent"]]:
             wrong.append((row["id"], found))
     assert len(cases) == 57 and wrong == []
@@ -66,11 +71,26 @@ def test_the_most_restrictive_holds():
     assert of([("robots", "index,follow"), ("crawlkit", "none")]).nofollow
     assert not of([("otherbot", "none")]).noindex
     assert of([("robots", "noindex nofollow")]).nofollow  # spaces instead of commas
-    assert of(headers=[("X-Robots-Tag", "unavailable_after: 2025-12-31"), ("x-robots-tag", "unavailable_after: 2024-01-01")]).unavailable_after == "2024-01-01"
+    assert (
+        of(
+            headers=[
+                ("X-Robots-Tag", "unavailable_after: 2025-12-31"),
+                ("x-robots-tag", "unavailable_after: 2024-01-01"),
+            ]
+        ).unavailable_after
+        == "2024-01-01"
+    )
 
 
 def test_opt_outs_of_ai_use_are_recorded():
-    found = of([("robots", "noai"), ("tdm-reservation", "1"), ("tdm-policy", "https://site.example/tdm.json")], [("Content-Usage", "train-ai=n"), ("TDM-Reservation", "0")])
+    found = of(
+        [
+            ("robots", "noai"),
+            ("tdm-reservation", "1"),
+            ("tdm-policy", "https://site.example/tdm.json"),
+        ],
+        [("Content-Usage", "train-ai=n"), ("TDM-Reservation", "0")],
+    )
     assert found.ai_signals == ("noai", "content-usage: train-ai=n")
     assert (found.tdm_reservation, found.tdm_policy) == (1, "https://site.example/tdm.json")
     assert not found.noindex and not found.nofollow
@@ -89,4 +109,7 @@ def test_long_fields_are_bounded():
 
 
 def test_robots_may_be_named_with_a_version_and_directives_parted_by_semicolons():
-    assert of(headers=[("X-Robots-Tag", "CrawlKit/1.0: noindex; nofollow")]).directives == ("nofollow", "noindex")
+    assert of(headers=[("X-Robots-Tag", "CrawlKit/1.0: noindex; nofollow")]).directives == (
+        "nofollow",
+        "noindex",
+    )

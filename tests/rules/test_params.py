@@ -27,25 +27,40 @@ def test_canonical_links_that_leave_it_out():
 
 
 def test_equal_texts():
-    rows = [Seen(f"{H}/a?id={n}&view={v}", None, f"text {n}") for n in range(MIN_PAGES) for v in "xyz"]
+    rows = [
+        Seen(f"{H}/a?id={n}&view={v}", None, f"text {n}") for n in range(MIN_PAGES) for v in "xyz"
+    ]
     (found,) = propose_params(rows)
     assert found[:5] == ("view", 0, 0, 5, 0)
 
 
 def test_the_address_without_it_is_one_of_its_values():
-    rows = [Seen(f"{H}/a{n}{q}", None, f"text {n}") for n in range(MIN_PAGES) for q in ("", "?ref=1")]
+    rows = [
+        Seen(f"{H}/a{n}{q}", None, f"text {n}") for n in range(MIN_PAGES) for q in ("", "?ref=1")
+    ]
     assert names(rows) == ["ref"]
-    rows = [Seen(f"{H}/a{n}{q}", None, f"text {n}{q}") for n in range(MIN_PAGES) for q in ("", "?ref=1")]
+    rows = [
+        Seen(f"{H}/a{n}{q}", None, f"text {n}{q}") for n in range(MIN_PAGES) for q in ("", "?ref=1")
+    ]
     assert names(rows) == []
 
 
 def test_canonical_links_to_the_first_page_are_not_believed_where_texts_differ():
-    rows = [Seen(f"{H}/list{n}?page={p}", f"{H}/list{n}", f"text {n} {p}") for n in range(20) for p in (2, 3)]
+    rows = [
+        Seen(f"{H}/list{n}?page={p}", f"{H}/list{n}", f"text {n} {p}")
+        for n in range(20)
+        for p in (2, 3)
+    ]
     assert names(rows) == []
 
 
 def test_one_text_everywhere_is_no_evidence():
-    assert names([Seen(f"{H}/a?cat={c}&id={n}", None, "not found") for c in range(20) for n in range(5)]) == []
+    assert (
+        names(
+            [Seen(f"{H}/a?cat={c}&id={n}", None, "not found") for c in range(20) for n in range(5)]
+        )
+        == []
+    )
 
 
 def test_one_canonical_link_everywhere_is_no_evidence():
@@ -54,7 +69,9 @@ def test_one_canonical_link_everywhere_is_no_evidence():
 
 
 def test_a_host_that_repeats_the_address_says_nothing():
-    rows = [Seen(f"{H}/a{n}?ref={v}", f"{H}/a{n}?ref={v}", f"text {n}") for n in range(20) for v in "xy"]
+    rows = [
+        Seen(f"{H}/a{n}?ref={v}", f"{H}/a{n}?ref={v}", f"text {n}") for n in range(20) for v in "xy"
+    ]
     assert names(rows) == []
 
 
@@ -66,15 +83,33 @@ def test_a_page_that_changes_by_itself_says_nothing():
 def test_two_that_change_together():
     rng = random.Random(1)
     # the texts say so of src only once s, whose values never come again, is taken out
-    rows = [Seen(f"{H}/a{n}?s={rng.random()}&src={v}", f"{H}/a{n}?src={v}" if v == "x" else None, f"text {n}") for n in range(30) for v in "xyz"]
+    rows = [
+        Seen(
+            f"{H}/a{n}?s={rng.random()}&src={v}",
+            f"{H}/a{n}?src={v}" if v == "x" else None,
+            f"text {n}",
+        )
+        for n in range(30)
+        for v in "xyz"
+    ]
     assert names(rows) == ["s"]  # src is kept by a third of the canonical links
-    rows = [row if row.canonical is None else row._replace(canonical=row.url.partition("?")[0]) for row in rows]
+    rows = [
+        row if row.canonical is None else row._replace(canonical=row.url.partition("?")[0])
+        for row in rows
+    ]
     assert names(rows) == ["s", "src"]
 
 
-PIECES = st.lists(st.sampled_from(["id=1", "ID=2", "ref=a", "Ref=b", "page=1", "x", "q=%20", "%C3%A9=1"]), max_size=5)
-URLS = st.tuples(st.sampled_from(["/", "/a", "/b/c"]), PIECES).map(lambda t: canonicalize(f"{H}{t[0]}?{'&'.join(t[1])}"))
-ROWS = st.lists(st.builds(Seen, URLS, st.none() | URLS, st.none() | st.sampled_from("abc")), max_size=30)
+PIECES = st.lists(
+    st.sampled_from(["id=1", "ID=2", "ref=a", "Ref=b", "page=1", "x", "q=%20", "%C3%A9=1"]),
+    max_size=5,
+)
+URLS = st.tuples(st.sampled_from(["/", "/a", "/b/c"]), PIECES).map(
+    lambda t: canonicalize(f"{H}{t[0]}?{'&'.join(t[1])}")
+)
+ROWS = st.lists(
+    st.builds(Seen, URLS, st.none() | URLS, st.none() | st.sampled_from("abc")), max_size=30
+)
 
 
 @given(ROWS, st.integers(1, 4))

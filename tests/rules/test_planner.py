@@ -1,4 +1,6 @@
-"""Every published capacity case from its inputs to its outputs within 5%, or the difference named; the slip reported as such."""
+"""Every published capacity case from its inputs to its outputs within 5%, or the difference named;
+the slip reported as such.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ CLAIMS = [(name, row) for name, profile in PROFILES.items() for row in differenc
 OFF = {("A", "filter_bytes", 1.2e9), ("C", "machines", 1000)}
 
 
-@pytest.mark.parametrize("name,row", CLAIMS, ids=[f"{n}-{r['output']}-{r['source']:g}" for n, r in CLAIMS])
+@pytest.mark.parametrize(
+    "name,row", CLAIMS, ids=[f"{n}-{r['output']}-{r['source']:g}" for n, r in CLAIMS]
+)
 def test_a_claim_is_met_or_its_difference_named(name, row):
     assert row["within"] == ((name, row["output"], row["source"]) not in OFF)
     assert row["within"] or row["note"]
@@ -39,11 +43,16 @@ def test_case_c_has_the_source_s_rate_a_node():
     out = plan(PROFILES["C"].workload)
     assert out["pages_per_s"] / 1000 == pytest.approx(3.85, rel=0.05)
     assert (out["workers"], out["machines"]) == (155, 233)
-    assert plan(replace(PROFILES["C"].workload, cpu_ms_per_page=2900))["machines_by_cpu"] == pytest.approx(1000, rel=0.05)
+    assert plan(replace(PROFILES["C"].workload, cpu_ms_per_page=2900))[
+        "machines_by_cpu"
+    ] == pytest.approx(1000, rel=0.05)
 
 
 def test_steps_from_one_machine_to_450():
-    assert [plan(PROFILES[n].workload)["machines"] for n in ("1e5-a-day", "1e7-a-day", "5e8-a-day", "5e9-a-day")] == [1, 10, 101, 452]
+    assert [
+        plan(PROFILES[n].workload)["machines"]
+        for n in ("1e5-a-day", "1e7-a-day", "5e8-a-day", "5e9-a-day")
+    ] == [1, 10, 101, 452]
     assert all(PROFILES[n].changes for n in PROFILES if n.endswith("a-day"))
 
 
@@ -59,12 +68,25 @@ def test_cost_by_hand():
 def test_more_pages_never_need_less(pages, page_bytes, fetch_s, in_flight):
     one = Workload(pages=pages, page_bytes=page_bytes, fetch_s=fetch_s, in_flight=in_flight)
     a, b = plan(one), plan(replace(one, pages=2 * pages))
-    assert all(b[n] >= a[n] for n in ("machines", "bits_per_s", "stored_bytes_per_month", "usd_per_month", "line_gbit"))
+    assert all(
+        b[n] >= a[n]
+        for n in ("machines", "bits_per_s", "stored_bytes_per_month", "usd_per_month", "line_gbit")
+    )
     assert a["machines"] * in_flight / fetch_s >= a["pages_per_s"] * 0.999999
 
 
-@pytest.mark.parametrize("given,message", [({"pages": "x"}, "pages='x': expected a number"), ({"page": 1}, "no input 'page'; there are pages"), ({"pages": -1}, "at least 0"), ({"fetch_s": 0}, "fetch_s must be above 0"), ({"pages": "nan"}, "at least 0"),
-                                           ({"size_for_peak": 3}, "true or false"), ({"false_positive_share": 1}, "between 0 and 1")])  # fmt: skip
+@pytest.mark.parametrize(
+    "given,message",
+    [
+        ({"pages": "x"}, "pages='x': expected a number"),
+        ({"page": 1}, "no input 'page'; there are pages"),
+        ({"pages": -1}, "at least 0"),
+        ({"fetch_s": 0}, "fetch_s must be above 0"),
+        ({"pages": "nan"}, "at least 0"),
+        ({"size_for_peak": 3}, "true or false"),
+        ({"false_positive_share": 1}, "between 0 and 1"),
+    ],
+)
 def test_inputs_that_cannot_be(given, message):
     with pytest.raises(PlanError, match=message):
         plan(with_inputs(Workload(), given))
@@ -75,7 +97,9 @@ def test_the_verb():
     done = run(cli.app, ["plan", "--profile", "A"])
     assert done.exit_code == 0
     assert "SLIP OF THE SOURCE" in done.output
-    rows = json.loads(run(cli.app, ["plan", "--profile", "B", "--input", "pages=2e9", "--json"]).output)
+    rows = json.loads(
+        run(cli.app, ["plan", "--profile", "B", "--input", "pages=2e9", "--json"]).output
+    )
     assert rows["outputs"]["pages_per_s"] == pytest.approx(2e9 / 86_400)
     assert rows["inputs"] == {"pages": 2e9}
     assert run(cli.app, ["plan", "--profile", "Z"]).exit_code == 2
@@ -86,11 +110,21 @@ def test_a_rate_is_measured():
     assert 0.05 < measured_cpu_ms(20_000, seconds=0.1) < 1000
 
 
-@pytest.mark.parametrize(("cycle_quota", "binds", "days"), [
-    (100_000, 1.0, 9 * 30 + 100_000 / 86_400),  # ten cycles: nine whole ones, and the tenth's 100,000 pages at 1 request/s
-    (300_000, 1.0, 3 * 30 + 100_000 / 86_400),
-    (10_000_000, 0.0, 1_000_000 / 86_400),
-])
+@pytest.mark.parametrize(
+    ("cycle_quota", "binds", "days"),
+    [
+        (
+            100_000,
+            1.0,
+            9 * 30 + 100_000 / 86_400,
+        ),  # ten cycles: nine whole ones, and the tenth's 100,000 pages at 1 request/s
+        (300_000, 1.0, 3 * 30 + 100_000 / 86_400),
+        (10_000_000, 0.0, 1_000_000 / 86_400),
+    ],
+)
 def test_the_quota_of_a_cycle_says_how_long_the_largest_host_takes(cycle_quota, binds, days):
     out = plan(Workload(largest_host_pages=1e6, host_delay_s=1.0, host_cycle_quota=cycle_quota))
-    assert (out["cycle_quota_binds"], out["largest_host_days_by_quota"]) == (binds, pytest.approx(days))
+    assert (out["cycle_quota_binds"], out["largest_host_days_by_quota"]) == (
+        binds,
+        pytest.approx(days),
+    )

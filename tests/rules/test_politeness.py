@@ -12,13 +12,30 @@ from hypothesis import strategies as st
 
 from crawlkit.config import Breaker, Config, Politeness
 from crawlkit.outcomes import Reason
-from crawlkit.rules.politeness import Event, HostState, after_answer, effective_delay_s, first_day, floor_delay_s, group_delay_s, is_urgent, may_send, pages_left
+from crawlkit.rules.politeness import (
+    Event,
+    HostState,
+    after_answer,
+    effective_delay_s,
+    first_day,
+    floor_delay_s,
+    group_delay_s,
+    is_urgent,
+    may_send,
+    pages_left,
+)
 
 CFG = Config()
 T0 = 1_700_006_400.0
 
 
-def ask(state: HostState, *answers: tuple[int | None, float], start: float = T0, cfg: Config = CFG, gap_s: float = 10.0) -> HostState:
+def ask(
+    state: HostState,
+    *answers: tuple[int | None, float],
+    start: float = T0,
+    cfg: Config = CFG,
+    gap_s: float = 10.0,
+) -> HostState:
     """The state after answers (status, seconds), the next one `gap_s` after each end."""
     for status, seconds in answers:
         state = after_answer(state, Event(start, start + seconds, status), cfg)
@@ -40,7 +57,9 @@ def ask(state: HostState, *answers: tuple[int | None, float], start: float = T0,
     ],
 )
 def test_floor(robots_s, operator_s, expected, why):
-    delay = floor_delay_s(HostState("h", robots_delay_s=robots_s, operator_delay_s=operator_s), CFG.politeness)
+    delay = floor_delay_s(
+        HostState("h", robots_delay_s=robots_s, operator_delay_s=operator_s), CFG.politeness
+    )
     assert delay.seconds == expected
     assert why in delay.why
 
@@ -64,17 +83,29 @@ def test_floor(robots_s, operator_s, expected, why):
     ],
 )
 def test_adaptive_delay(answers, expected):
-    assert effective_delay_s(ask(HostState("h"), *answers), CFG.politeness).seconds == pytest.approx(expected)
+    assert effective_delay_s(
+        ask(HostState("h"), *answers), CFG.politeness
+    ).seconds == pytest.approx(expected)
 
 
 def test_adaptation_starts_from_the_floor_in_force():
     state = ask(HostState("h", robots_delay_s=10.0), (503, 0.1))
     assert effective_delay_s(state, CFG.politeness) == (20.0, "adaptive")
-    assert effective_delay_s(ask(HostState("h", robots_delay_s=100.0), (503, 0.1)), CFG.politeness).seconds == 100.0
+    assert (
+        effective_delay_s(
+            ask(HostState("h", robots_delay_s=100.0), (503, 0.1)), CFG.politeness
+        ).seconds
+        == 100.0
+    )
 
 
 def test_exempt_host_backs_off_too():
-    assert effective_delay_s(ask(HostState("h", operator_delay_s=0.0), (429, 0.1), (429, 0.1)), CFG.politeness).seconds == 2.0
+    assert (
+        effective_delay_s(
+            ask(HostState("h", operator_delay_s=0.0), (429, 0.1), (429, 0.1)), CFG.politeness
+        ).seconds
+        == 2.0
+    )
 
 
 def test_jitter_lengthens_the_next_gap_only():
@@ -93,7 +124,10 @@ def test_retry_after_is_host_wide_and_the_longest_holds():
     state = after_answer(HostState("h"), Event(T0, T0, 429, retry_after="120"), CFG)
     state = after_answer(state, Event(T0, T0 + 1, 429, retry_after="7"), CFG)
     assert may_send(state, T0 + 2, CFG) == (T0 + 120, Reason.RETRY_AFTER)
-    assert after_answer(HostState("h"), Event(T0, T0, 200, retry_after="120"), CFG).retry_after_until == 0.0
+    assert (
+        after_answer(HostState("h"), Event(T0, T0, 200, retry_after="120"), CFG).retry_after_until
+        == 0.0
+    )
 
 
 def test_day_quota_counts_pages_only_and_ends_at_midnight():
@@ -107,8 +141,18 @@ def test_day_quota_counts_pages_only_and_ends_at_midnight():
     assert may_send(HostState("h", quota_max=0), T0, cfg).at == math.inf
 
 
-# 2023-11-15 00:00 is day 19676 since 1970; cycles of 30 days begin on day 19650 (655 x 30) and 19680
-@pytest.mark.parametrize(("now", "days", "first"), [(19676 * 86_400.0, 30, 19650), (19680 * 86_400.0 - 0.1, 30, 19650), (19680 * 86_400.0, 30, 19680), (19676 * 86_400.0, 1, 19676), (0.0, 30, 0)])
+# 2023-11-15 00:00 is day 19676 since 1970; cycles of 30 days begin on day 19650 (655 x 30) and
+# 19680
+@pytest.mark.parametrize(
+    ("now", "days", "first"),
+    [
+        (19676 * 86_400.0, 30, 19650),
+        (19680 * 86_400.0 - 0.1, 30, 19650),
+        (19680 * 86_400.0, 30, 19680),
+        (19676 * 86_400.0, 1, 19676),
+        (0.0, 30, 0),
+    ],
+)
 def test_windows_are_fixed_days_since_1970(now, days, first):
     assert first_day(now, days) == first
 
@@ -131,9 +175,16 @@ def test_operators_cycle_quota_holds_instead_and_none_is_forever():
     cfg = Config(politeness=Politeness(host_cycle_quota=3, delay_s=0))
     state = ask(HostState("h", cycle_quota_max=5), *[(200, 0.1)] * 4, cfg=cfg)
     assert may_send(state, T0 + 100, cfg).reason is None
-    assert may_send(HostState("h", cycle_quota_max=0), T0, cfg) == (math.inf, Reason.HOST_CYCLE_QUOTA)
-    longer = Config(politeness=Politeness(host_cycle_quota=4, cycle_days=7, delay_s=0))  # the window's first day is another one now: counted anew
-    assert may_send(ask(HostState("h"), *[(200, 0.1)] * 4, cfg=cfg), T0 + 100, longer).reason is None
+    assert may_send(HostState("h", cycle_quota_max=0), T0, cfg) == (
+        math.inf,
+        Reason.HOST_CYCLE_QUOTA,
+    )
+    longer = Config(
+        politeness=Politeness(host_cycle_quota=4, cycle_days=7, delay_s=0)
+    )  # the window's first day is another one now: counted anew
+    assert (
+        may_send(ask(HostState("h"), *[(200, 0.1)] * 4, cfg=cfg), T0 + 100, longer).reason is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,9 +203,16 @@ def test_operators_cycle_quota_holds_instead_and_none_is_forever():
 )
 def test_pages_left(used_day, used_cycle, hours, expected):
     p = Politeness(host_day_quota=10, host_cycle_quota=25)
-    state = HostState("h", quota_day=19676, quota_used=used_day, cycle_day=19650, cycle_used=used_cycle)
+    state = HostState(
+        "h", quota_day=19676, quota_used=used_day, cycle_day=19650, cycle_used=used_cycle
+    )
     assert pages_left(state, p, 19676.5 * 86_400, 19676.5 * 86_400 + hours * 3600) == expected
-    assert pages_left(HostState("h", quota_day=19675, quota_used=10, cycle_day=19620, cycle_used=25), p, 19676.5 * 86_400, 19676.5 * 86_400) == (10, Reason.HOST_DAY_QUOTA)
+    assert pages_left(
+        HostState("h", quota_day=19675, quota_used=10, cycle_day=19620, cycle_used=25),
+        p,
+        19676.5 * 86_400,
+        19676.5 * 86_400,
+    ) == (10, Reason.HOST_DAY_QUOTA)
 
 
 def test_barred_host():
@@ -188,7 +246,9 @@ def test_addresses_are_kept_newest_first():
 
 
 def test_json_round_trip():
-    state = ask(HostState("h", robots_delay_s=3.0, quota_max=7), (503, 0.1), (None, 3.0), (200, 0.3))
+    state = ask(
+        HostState("h", robots_delay_s=3.0, quota_max=7), (503, 0.1), (None, 3.0), (200, 0.3)
+    )
     assert HostState.from_json(state.to_json()) == state
 
 
@@ -201,9 +261,21 @@ def test_json_of_another_version():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "null", "{", "{}", '{"host": 1}', '{"host": "h", "adaptive_s": "1"}', '{"host": "h", "adaptive_s": NaN}', '{"host": "h", "health": []}',
-     '{"host": "h", "health": {"minutes": [1]}}', '{"host": "h", "health": {"minutes": [["a", 1, 1]]}}', "[" * 100_000],
-)  # fmt: skip
+    [
+        "",
+        "[]",
+        "null",
+        "{",
+        "{}",
+        '{"host": 1}',
+        '{"host": "h", "adaptive_s": "1"}',
+        '{"host": "h", "adaptive_s": NaN}',
+        '{"host": "h", "health": []}',
+        '{"host": "h", "health": {"minutes": [1]}}',
+        '{"host": "h", "health": {"minutes": [["a", 1, 1]]}}',
+        "[" * 100_000,
+    ],
+)
 def test_unusable_json_is_a_value_error(text):
     with pytest.raises(ValueError):
         HostState.from_json(text)
@@ -222,9 +294,16 @@ ANSWERS = st.lists(
 )
 
 
-@given(ANSWERS, st.sampled_from([None, 0.1, 4.0, 1e9]), st.sampled_from([None, 0.0, 0.3, 20.0]), st.sampled_from([5, 1000]))
+@given(
+    ANSWERS,
+    st.sampled_from([None, 0.1, 4.0, 1e9]),
+    st.sampled_from([None, 0.0, 0.3, 20.0]),
+    st.sampled_from([5, 1000]),
+)
 def test_law_no_gap_below_the_floor_in_force(answers, robots_s, operator_s, quota):
-    """Whatever a server answers, a request allowed by may_send starts at least the floor after the last end."""
+    """Whatever a server answers, a request allowed by may_send starts at least the floor after the
+    last end.
+    """
     cfg = Config(politeness=Politeness(host_day_quota=quota))
     state = HostState("h", robots_delay_s=robots_s, operator_delay_s=operator_s)
     floor = floor_delay_s(state, cfg.politeness).seconds
@@ -241,15 +320,32 @@ def test_law_no_gap_below_the_floor_in_force(answers, robots_s, operator_s, quot
             assert not state.health.down or now >= state.health.down_until
         last_end = now + seconds
         state = after_answer(state, Event(now, last_end, status, retry_after), cfg, jitter)
-        assert floor <= effective_delay_s(state, cfg.politeness).seconds <= max(floor, cfg.politeness.max_backoff_s)
+        assert (
+            floor
+            <= effective_delay_s(state, cfg.politeness).seconds
+            <= max(floor, cfg.politeness.max_backoff_s)
+        )
         assert HostState.from_json(state.to_json()) == state
         now = last_end
 
 
-@given(st.lists(st.tuples(st.floats(0, 40), st.floats(0, 200_000), st.booleans()), max_size=80), st.integers(0, 4), st.integers(0, 6), st.integers(1, 4))
-def test_law_no_day_and_no_cycle_has_more_pages_than_its_quota(requests, day_quota, cycle_quota, cycle_days):
-    """Counted here by the end of each page; and whoever waits as long as is said meets no quota that is still used up."""
-    cfg = Config(politeness=Politeness(host_day_quota=day_quota, host_cycle_quota=cycle_quota, cycle_days=cycle_days))
+@given(
+    st.lists(st.tuples(st.floats(0, 40), st.floats(0, 200_000), st.booleans()), max_size=80),
+    st.integers(0, 4),
+    st.integers(0, 6),
+    st.integers(1, 4),
+)
+def test_law_no_day_and_no_cycle_has_more_pages_than_its_quota(
+    requests, day_quota, cycle_quota, cycle_days
+):
+    """Counted here by the end of each page; and whoever waits as long as is said meets no quota
+    that is still used up.
+    """
+    cfg = Config(
+        politeness=Politeness(
+            host_day_quota=day_quota, host_cycle_quota=cycle_quota, cycle_days=cycle_days
+        )
+    )
     state, now = HostState("h"), T0
     ended: list[float] = []
     for seconds, pause_s, is_page in requests:
@@ -258,7 +354,10 @@ def test_law_no_day_and_no_cycle_has_more_pages_than_its_quota(requests, day_quo
         held = permit.reason in (Reason.HOST_DAY_QUOTA, Reason.HOST_CYCLE_QUOTA)
         assert held == (is_page and left == 0) or permit.at > now
         if held and not math.isinf(permit.at):
-            assert may_send(state, permit.at, cfg, is_page).at <= permit.at or may_send(state, permit.at, cfg, is_page).reason is not permit.reason
+            assert (
+                may_send(state, permit.at, cfg, is_page).at <= permit.at
+                or may_send(state, permit.at, cfg, is_page).reason is not permit.reason
+            )
         if not held:
             now = max(now, permit.at) + seconds
             state = after_answer(state, Event(now - seconds, now, 200, is_page=is_page), cfg)
@@ -285,7 +384,11 @@ def test_law_the_state_is_bounded(answers):
 
 def test_the_documented_table_is_what_happens():
     text = (Path(__file__).resolve().parents[2] / "docs/rules/politeness.md").read_text("utf-8")
-    rows = [line.split("|")[1:5] for line in text.partition("## The next delay")[2].partition("\n##")[0].splitlines() if line.startswith("|")][2:]
+    rows = [
+        line.split("|")[1:5]
+        for line in text.partition("## The next delay")[2].partition("\n##")[0].splitlines()
+        if line.startswith("|")
+    ][2:]
     assert len(rows) == 12
     for status, seconds, before, after in rows:
         state = HostState("h", adaptive_s=float(before))

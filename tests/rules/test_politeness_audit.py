@@ -30,7 +30,11 @@ def test_gaps_of_one_host(times, expected):
 
 
 def test_hosts_are_independent_unless_they_share_domain_or_address():
-    rows = [Sent("a.x", 0, 0.1, 1.0, "x", "192.0.2.1"), Sent("b.x", 0.2, 0.3, 1.0, "x", "192.0.2.2"), Sent("c.y", 0.4, 0.5, 1.0, "y", "192.0.2.1")]
+    rows = [
+        Sent("a.x", 0, 0.1, 1.0, "x", "192.0.2.1"),
+        Sent("b.x", 0.2, 0.3, 1.0, "x", "192.0.2.2"),
+        Sent("c.y", 0.4, 0.5, 1.0, "y", "192.0.2.1"),
+    ]
     assert kinds(*rows) == []
     assert kinds(*rows, domain_delay_s=0.5) == ["domain"]
     assert kinds(*rows, ip_delay_s=0.5) == ["address"]
@@ -50,7 +54,10 @@ def test_disallowed_fetches_are_named():
 
 
 def test_each_request_has_the_floors_of_its_round():
-    rows = [Sent("a.x", 0, 0.1, 1.0, "x", "192.0.2.1", floors_s=(0.05, 0.05)), Sent("b.x", 0.2, 0.3, 1.0, "x", "192.0.2.1", floors_s=(0.05, 0.05))]
+    rows = [
+        Sent("a.x", 0, 0.1, 1.0, "x", "192.0.2.1", floors_s=(0.05, 0.05)),
+        Sent("b.x", 0.2, 0.3, 1.0, "x", "192.0.2.1", floors_s=(0.05, 0.05)),
+    ]
     assert kinds(*rows, domain_delay_s=0.5, ip_delay_s=0.5) == []
     assert kinds(*(r._replace(floors_s=(0.5, 0.5)) for r in rows)) == ["domain", "address"]
     assert kinds(*(r._replace(floors_s=(0.0, 0.5)) for r in rows)) == ["address"]

@@ -14,13 +14,17 @@ CFG = Config()
 T0 = 1_700_006_400.0
 
 
-def feed(state: HostState, *events: tuple[float, int | None], challenge: str | None = None) -> HostState:
+def feed(
+    state: HostState, *events: tuple[float, int | None], challenge: str | None = None
+) -> HostState:
     for t, status in events:
         state = after_answer(state, Event(T0 + t, T0 + t, status, challenge=challenge), CFG)
     return state
 
 
-def every(seconds: float, n: int, status: int | None, first: float = 0.0) -> list[tuple[float, int | None]]:
+def every(
+    seconds: float, n: int, status: int | None, first: float = 0.0
+) -> list[tuple[float, int | None]]:
     return [(first + i * seconds, status) for i in range(n)]
 
 
@@ -28,7 +32,9 @@ def test_five_server_errors_in_a_day_take_the_host_down_for_an_hour():
     assert not feed(HostState("h"), *every(14_400, 4, 500)).health.down
     state = feed(HostState("h"), *every(14_400, 5, 500))
     assert may_send(state, T0 + 57_600, CFG) == (T0 + 57_600 + 3600, Reason.BREAKER_OPEN)
-    assert not feed(HostState("h"), *every(22_000, 5, 500)).health.down  # the first is older than 24 h
+    assert not feed(
+        HostState("h"), *every(22_000, 5, 500)
+    ).health.down  # the first is older than 24 h
 
 
 def test_one_probe_decides():
@@ -60,7 +66,9 @@ def test_down_time_has_a_ceiling_and_is_forgotten_after_a_quiet_day():
 
 def test_slow_lane_over_a_fifth_of_an_hours_answers():
     healthy = every(1, 40, 200)
-    assert feed(HostState("h"), *healthy, *every(1, 10, None, 50)).health.slow_until == 0.0  # 10 of 50 is 20 %
+    assert (
+        feed(HostState("h"), *healthy, *every(1, 10, None, 50)).health.slow_until == 0.0
+    )  # 10 of 50 is 20 %
     state = feed(HostState("h"), *healthy, *every(1, 11, None, 50))
     assert state.health.slow_until == T0 + 60 + 3600
     assert effective_delay_s(state, CFG.politeness, T0 + 61) == (30.0, "slow lane")
@@ -113,7 +121,12 @@ def test_a_busy_probe_neither_closes_nor_lengthens():
         (202, [("x-amzn-waf-action", "challenge")], b"", "aws-waf"),
         (503, [], b"<script src='/cdn-cgi/challenge-platform/h/b'>", "cloudflare"),
         (403, [], b"<iframe src='https://geo.captcha-delivery.com/captcha/'>", "datadome"),
-        (200, [], b"<script src='/cdn-cgi/challenge-platform/scripts/jsd/main.js'>", None),  # injected into ordinary pages
+        (
+            200,
+            [],
+            b"<script src='/cdn-cgi/challenge-platform/scripts/jsd/main.js'>",
+            None,
+        ),  # injected into ordinary pages
         (403, [("Server", "nginx")], b"<h1>Forbidden</h1>", None),
         (403, [], b" " * 40_000 + b"cf_chl_opt", None),  # only the beginning is read
     ],

@@ -1,4 +1,6 @@
-"""The pacer of a task under a simulated clock: laws of REQUIREMENTS D2 for any mix of hosts, domains, addresses."""
+"""The pacer of a task under a simulated clock: laws of REQUIREMENTS D2 for any mix of hosts,
+domains, addresses.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,30 @@ class Job:
 class Simulation:
     """A task whose requests take the time and have the status that `answer(host, job)` says."""
 
-    def __init__(self, pacer: Pacer, cfg: Config, domains: dict[str, str], addresses: dict[str, str], answer, in_flight: int = 1000) -> None:
-        self.pacer, self.cfg, self.domains, self.addresses, self.answer = pacer, cfg, domains, addresses, answer
-        self.in_flight, self.now, self.log, self.order, self.gave_up, self.steps = in_flight, T0, [], [], {}, 0
+    def __init__(
+        self,
+        pacer: Pacer,
+        cfg: Config,
+        domains: dict[str, str],
+        addresses: dict[str, str],
+        answer,
+        in_flight: int = 1000,
+    ) -> None:
+        self.pacer, self.cfg, self.domains, self.addresses, self.answer = (
+            pacer,
+            cfg,
+            domains,
+            addresses,
+            answer,
+        )
+        self.in_flight, self.now, self.log, self.order, self.gave_up, self.steps = (
+            in_flight,
+            T0,
+            [],
+            [],
+            {},
+            0,
+        )
 
     def run(self) -> None:
         open_: list = []
@@ -41,7 +64,12 @@ class Simulation:
             while open_ and open_[0][0] <= self.now:
                 end, _, step, start, status = heapq.heappop(open_)
                 state = self.pacer.state(step.host)
-                self.pacer.set_state(step.host, after_answer(state, Event(start, end, status, is_page=step.job.is_page), self.cfg))
+                self.pacer.set_state(
+                    step.host,
+                    after_answer(
+                        state, Event(start, end, status, is_page=step.job.is_page), self.cfg
+                    ),
+                )
                 self.pacer.ended(step)
             step = self.pacer.next(self.now) if len(open_) < self.in_flight else None
             if isinstance(step, Resolve):
@@ -51,11 +79,24 @@ class Simulation:
             elif step is not None:
                 seconds, status = self.answer(step.host, step.job)
                 parallel = self.pacer.state(step.host).parallel
-                self.log.append(Sent(step.host, self.now, self.now + seconds, step.delay_s, self.domains[step.host], self.addresses[step.host], parallel=parallel))
+                self.log.append(
+                    Sent(
+                        step.host,
+                        self.now,
+                        self.now + seconds,
+                        step.delay_s,
+                        self.domains[step.host],
+                        self.addresses[step.host],
+                        parallel=parallel,
+                    )
+                )
                 self.order.append((step.host, step.job.n))
                 heapq.heappush(open_, (self.now + seconds, self.steps, step, self.now, status))
             else:
-                ahead = min(open_[0][0] if open_ else math.inf, self.pacer.next_time() if len(open_) < self.in_flight else math.inf)
+                ahead = min(
+                    open_[0][0] if open_ else math.inf,
+                    self.pacer.next_time() if len(open_) < self.in_flight else math.inf,
+                )
                 if math.isinf(ahead):
                     return
                 assert ahead >= self.now
@@ -90,7 +131,9 @@ HOSTS = [f"h{i}" for i in range(6)]
     st.lists(st.sampled_from([1, 1, 1, 2]), min_size=6, max_size=6),
     st.integers(0, 2**32),
 )
-def test_law_no_request_too_early_and_none_forgotten(domains, ips, jobs, in_flight, domain_s, ip_s, operator, parallel, seed):
+def test_law_no_request_too_early_and_none_forgotten(
+    domains, ips, jobs, in_flight, domain_s, ip_s, operator, parallel, seed
+):
     rng = random.Random(seed)
     cfg = Config(politeness=Politeness(domain_delay_s=domain_s, ip_delay_s=ip_s))
     sim = simulate(
@@ -98,8 +141,14 @@ def test_law_no_request_too_early_and_none_forgotten(domains, ips, jobs, in_flig
         dict(zip(HOSTS, domains)),
         dict(zip(HOSTS, ips)),
         dict(zip(HOSTS, jobs)),
-        lambda host, job: (rng.choice([0.0, 0.05, 0.4, 3.0]), rng.choice([200, 200, 404, 429, 500])),
-        states=[HostState(h, operator_delay_s=o, parallel=p) for h, o, p in zip(HOSTS, operator, parallel)],
+        lambda host, job: (
+            rng.choice([0.0, 0.05, 0.4, 3.0]),
+            rng.choice([200, 200, 404, 429, 500]),
+        ),
+        states=[
+            HostState(h, operator_delay_s=o, parallel=p)
+            for h, o, p in zip(HOSTS, operator, parallel)
+        ],
         in_flight=in_flight,
     )
     sent = len(sim.log) + sum(len(left) for _, left in sim.gave_up.values())
@@ -109,7 +158,9 @@ def test_law_no_request_too_early_and_none_forgotten(domains, ips, jobs, in_flig
     if set(parallel) == {1}:  # an operator's parallel requests overlap in domain and address too
         assert violations(log, domain_s, ip_s) == []
     for host in HOSTS:
-        assert [n for h, n in sim.order if h == host] == sorted(n for h, n in sim.order if h == host)
+        assert [n for h, n in sim.order if h == host] == sorted(
+            n for h, n in sim.order if h == host
+        )
 
 
 def test_one_host_takes_its_gap_from_the_end():
@@ -124,19 +175,54 @@ def test_hosts_run_side_by_side():
 
 
 def test_hosts_of_a_domain_alternate_at_its_floor():
-    sim = simulate(Config(), {"a": "x", "b": "x"}, {"a": "1", "b": "2"}, {"a": 2, "b": 2}, lambda *_: (0.1, 200))
-    assert [(r.host, round(r.started - T0, 3)) for r in sim.log] == [("a", 0.0), ("b", 0.6), ("a", 1.2), ("b", 1.8)]
+    sim = simulate(
+        Config(),
+        {"a": "x", "b": "x"},
+        {"a": "1", "b": "2"},
+        {"a": 2, "b": 2},
+        lambda *_: (0.1, 200),
+    )
+    assert [(r.host, round(r.started - T0, 3)) for r in sim.log] == [
+        ("a", 0.0),
+        ("b", 0.6),
+        ("a", 1.2),
+        ("b", 1.8),
+    ]
 
 
 def test_a_host_that_cannot_be_asked_in_time_is_given_up_with_the_reason():
-    states = [HostState("a", retry_after_until=T0 + 100), HostState("b", robots_delay_s=20.0), HostState("c", barred=True)]
-    sim = simulate(Config(), dict.fromkeys("abc", "") | {"a": "a", "b": "b", "c": "c"}, dict.fromkeys("abc", "1"), {"a": 2, "b": 5, "c": 1}, lambda *_: (0.0, 200), deadline_s=50, states=states)
+    states = [
+        HostState("a", retry_after_until=T0 + 100),
+        HostState("b", robots_delay_s=20.0),
+        HostState("c", barred=True),
+    ]
+    sim = simulate(
+        Config(),
+        dict.fromkeys("abc", "") | {"a": "a", "b": "b", "c": "c"},
+        dict.fromkeys("abc", "1"),
+        {"a": 2, "b": 5, "c": 1},
+        lambda *_: (0.0, 200),
+        deadline_s=50,
+        states=states,
+    )
     reasons = {host: (reason, len(left)) for host, (reason, left) in sim.gave_up.items()}
-    assert reasons == {"a": (Reason.RETRY_AFTER, 2), "b": (Reason.ROUND_TIME, 2), "c": (Reason.STOP_LIST, 1)}
+    assert reasons == {
+        "a": (Reason.RETRY_AFTER, 2),
+        "b": (Reason.ROUND_TIME, 2),
+        "c": (Reason.STOP_LIST, 1),
+    }
 
 
 def test_a_wait_that_fits_is_waited_for():
-    sim = simulate(Config(), {"a": "a"}, {"a": "1"}, {"a": 1}, lambda *_: (0.0, 200), deadline_s=50, states=[HostState("a", retry_after_until=T0 + 40)])
+    sim = simulate(
+        Config(),
+        {"a": "a"},
+        {"a": "1"},
+        {"a": 1},
+        lambda *_: (0.0, 200),
+        deadline_s=50,
+        states=[HostState("a", retry_after_until=T0 + 40)],
+    )
     assert sim.log[0].started == T0 + 40
 
 
@@ -162,7 +248,9 @@ def test_the_gap_is_kept_across_a_restart():
 
 
 def test_urgent_jobs_go_first_and_later_jobs_wait():
-    pacer = Pacer(Config(politeness=Politeness(delay_s=0, domain_delay_s=0, ip_delay_s=0)), T0 + 100)
+    pacer = Pacer(
+        Config(politeness=Politeness(delay_s=0, domain_delay_s=0, ip_delay_s=0)), T0 + 100
+    )
     pacer.add_host("x", HostState("a"))
     pacer.push("a", Job(3), not_before=T0 + 5)
     pacer.push("a", Job(2))
@@ -192,17 +280,37 @@ def test_a_down_host_gets_one_probe_even_with_parallel_requests():
     assert pacer.next_time() == math.inf
 
 
-@pytest.mark.parametrize(("own", "reason"), [({"quota_max": 5}, Reason.HOST_DAY_QUOTA), ({"cycle_quota_max": 5}, Reason.HOST_CYCLE_QUOTA)])
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [({"quota_max": 5}, Reason.HOST_DAY_QUOTA), ({"cycle_quota_max": 5}, Reason.HOST_CYCLE_QUOTA)],
+)
 @pytest.mark.parametrize("parallel", [1, 2, 4])
 def test_requests_under_way_count_against_a_quota(parallel, own, reason):
     state = HostState("a", parallel=parallel, operator_delay_s=0.1, **own)
-    sim = simulate(Config(), {"a": "x"}, {"a": "1"}, {"a": 9}, lambda *_: (3.0, 200), deadline_s=100, states=[state])
+    sim = simulate(
+        Config(),
+        {"a": "x"},
+        {"a": "1"},
+        {"a": 9},
+        lambda *_: (3.0, 200),
+        deadline_s=100,
+        states=[state],
+    )
     assert len(sim.log) == 5
     assert (sim.gave_up["a"][0], len(sim.gave_up["a"][1])) == (reason, 4)
 
 
 def test_thousands_of_hosts_on_one_address_cost_little():
     names = {f"h{i}": f"h{i}" for i in range(3000)}
-    sim = within(5, lambda: simulate(Config(), names, dict.fromkeys(names, "1"), dict.fromkeys(names, 1), lambda *_: (0.0, 200)))
+    sim = within(
+        5,
+        lambda: simulate(
+            Config(),
+            names,
+            dict.fromkeys(names, "1"),
+            dict.fromkeys(names, 1),
+            lambda *_: (0.0, 200),
+        ),
+    )
     assert len(sim.log) == 3000
     assert sim.steps < 40_000

@@ -1,4 +1,7 @@
-"""Retry-After, HTTP dates and the retries of a URL. Expected values: RFC 9110 examples, REQUIREMENTS D3 and D4."""
+"""Retry-After, HTTP dates and the retries of a URL.
+
+Expected values: RFC 9110 examples, REQUIREMENTS D3 and D4.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +21,51 @@ NOW = 1_709_294_400.0  # 2024-03-01T12:00:00Z
 DAY = 86_400.0
 
 
-@pytest.mark.parametrize("text", ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"])
+@pytest.mark.parametrize(
+    "text",
+    ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"],
+)
 def test_the_three_date_forms_of_rfc_9110(text):
     assert http_date(text, NOW) == 784_111_777.0
 
 
 @pytest.mark.parametrize(
     "text",
-    ["Sun, 6 Nov 1994 08:49:37 GMT", "sun, 06 nov 1994 08:49:37 gmt", "06 Nov 1994 08:49:37 GMT", "Sun, 06-Nov-1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC",
-     "Sun, 06 Nov 1994 08:49:37 +0000", "Sun, 06 Nov 1994 10:49:37 +0200", "Sun, 06 Nov 1994 03:19:37 -05:30", "Sun, 06 Nov 94 08:49:37 GMT"],
-)  # fmt: skip
+    [
+        "Sun, 6 Nov 1994 08:49:37 GMT",
+        "sun, 06 nov 1994 08:49:37 gmt",
+        "06 Nov 1994 08:49:37 GMT",
+        "Sun, 06-Nov-1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 UTC",
+        "Sun, 06 Nov 1994 08:49:37 +0000",
+        "Sun, 06 Nov 1994 10:49:37 +0200",
+        "Sun, 06 Nov 1994 03:19:37 -05:30",
+        "Sun, 06 Nov 94 08:49:37 GMT",
+    ],
+)
 def test_dates_are_read_robustly(text):
     assert http_date(text, NOW) == 784_111_777.0
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "soon", "Sun, 06 Nov 1994 08:49:37 PST", "Sun, 006 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 199 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
-     "Sun, 06 Nov 1994 25:49:37 GMT", "Sun, 06 Nov 0000 08:49:37 GMT", "Sun, ٠٦ Nov 1994 08:49:37 GMT", "x" * 10_000, "Sun, 06 Nov 1994 08:49:37 GMT" * 9],
-)  # fmt: skip
+    [
+        "",
+        "soon",
+        "Sun, 06 Nov 1994 08:49:37 PST",
+        "Sun, 006 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 199 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 06 Foo 1994 08:49:37 GMT",
+        "Sun, 31 Feb 1994 08:49:37 GMT",
+        "Sun, 00 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 25:49:37 GMT",
+        "Sun, 06 Nov 0000 08:49:37 GMT",
+        "Sun, ٠٦ Nov 1994 08:49:37 GMT",
+        "x" * 10_000,
+        "Sun, 06 Nov 1994 08:49:37 GMT" * 9,
+    ],
+)
 def test_other_texts_are_no_dates(text):
     assert http_date(text, NOW) is None
 
@@ -76,7 +105,11 @@ def _utc(seconds: int):
         (None, None, None),
         ("Fri, 01 Mar 2024 12:02:00 GMT", None, 120.0),
         ("Fri, 01 Mar 2024 11:00:00 GMT", None, 0.0),  # past
-        ("Fri, 01 Mar 2024 11:02:00 GMT", "Fri, 01 Mar 2024 11:00:00 GMT", 120.0),  # their clock is an hour behind
+        (
+            "Fri, 01 Mar 2024 11:02:00 GMT",
+            "Fri, 01 Mar 2024 11:00:00 GMT",
+            120.0,
+        ),  # their clock is an hour behind
         ("Fri, 01 Mar 2024 12:02:00 GMT", "no date", 120.0),
         ("Fri, 01 Mar 2124 12:02:00 GMT", None, DAY),
     ],
@@ -130,5 +163,11 @@ def test_jitter_and_the_hosts_wait_lengthen():
 
 
 def test_304():
-    assert url_retry(304, None, 1, CFG, sent_conditional=True, has_copy=True) == (Action.NO_RETRY, 0.0, True)
-    assert url_retry(304, None, 1, CFG, sent_conditional=True).action is Action.REFETCH_UNCONDITIONAL
+    assert url_retry(304, None, 1, CFG, sent_conditional=True, has_copy=True) == (
+        Action.NO_RETRY,
+        0.0,
+        True,
+    )
+    assert (
+        url_retry(304, None, 1, CFG, sent_conditional=True).action is Action.REFETCH_UNCONDITIONAL
+    )

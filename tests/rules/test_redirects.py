@@ -46,11 +46,22 @@ PAGE = "http://site.example/a/b"
 def test_redirect(status, location, target, permanent, reason):
     hop = redirect(PAGE, status, location)
     assert (hop.target, hop.permanent, hop.reason) == (target, permanent, reason)
-    assert hop.refused == (reason in (Reason.REDIRECT_INVALID, Reason.URL_INVALID, Reason.URL_SCHEME, Reason.ADDRESS_FORBIDDEN))
+    assert hop.refused == (
+        reason
+        in (
+            Reason.REDIRECT_INVALID,
+            Reason.URL_INVALID,
+            Reason.URL_SCHEME,
+            Reason.ADDRESS_FORBIDDEN,
+        )
+    )
 
 
 def test_allowed_networks():
-    assert redirect(PAGE, 302, "http://localhost:8000/x", allow=[ip_network("127.0.0.0/8")]).target == "http://localhost:8000/x"
+    assert (
+        redirect(PAGE, 302, "http://localhost:8000/x", allow=[ip_network("127.0.0.0/8")]).target
+        == "http://localhost:8000/x"
+    )
 
 
 @given(st.integers(100, 999), st.one_of(st.text(max_size=80), st.binary(max_size=80)))

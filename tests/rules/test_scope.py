@@ -31,23 +31,64 @@ def reason(url: str, depth: int = 0, **config) -> Reason | None:
         ({"domains": ("site.example",)}, "http://evilsite.example/", Reason.SCOPE_DOMAIN),
         ({"domains": (".site.example", "*.other.example")}, "http://site.example/", None),
         ({"domains": (".site.example", "*.other.example")}, "http://a.other.example/", None),
-        ({"domains": (".site.example", "*.other.example")}, "http://evilsite.example/", Reason.SCOPE_DOMAIN),
+        (
+            {"domains": (".site.example", "*.other.example")},
+            "http://evilsite.example/",
+            Reason.SCOPE_DOMAIN,
+        ),
         ({"prefixes": ("HTTP://site.example/docs/",)}, "http://site.example/docs/a", None),
-        ({"prefixes": ("http://site.example/docs/",)}, "http://site.example/docs", Reason.SCOPE_PREFIX),
+        (
+            {"prefixes": ("http://site.example/docs/",)},
+            "http://site.example/docs",
+            Reason.SCOPE_PREFIX,
+        ),
         ({"prefixes": ("http://site.example",)}, "http://site.example.evil/", Reason.SCOPE_PREFIX),
-        ({"prefixes": ("http://site.example/docs/",)}, "https://site.example/docs/a", Reason.SCOPE_PREFIX),
+        (
+            {"prefixes": ("http://site.example/docs/",)},
+            "https://site.example/docs/a",
+            Reason.SCOPE_PREFIX,
+        ),
         # what one of them names is in
         ({"hosts": ("a.example",), "domains": ("b.example",)}, "http://www.b.example/", None),
-        ({"hosts": ("a.example",), "domains": ("b.example",)}, "http://c.example/", Reason.SCOPE_HOST),
-        ({"exclude_patterns": (r"/private/", r"\?.*sort=")}, "http://a.example/x?sort=1", Reason.SCOPE_PATTERN),
-        ({"exclude_patterns": (r"^http://b\.", r"(a+)+$")}, "http://c.example/" + "a" * 1000 + "!", None),
+        (
+            {"hosts": ("a.example",), "domains": ("b.example",)},
+            "http://c.example/",
+            Reason.SCOPE_HOST,
+        ),
+        (
+            {"exclude_patterns": (r"/private/", r"\?.*sort=")},
+            "http://a.example/x?sort=1",
+            Reason.SCOPE_PATTERN,
+        ),
+        (
+            {"exclude_patterns": (r"^http://b\.", r"(a+)+$")},
+            "http://c.example/" + "a" * 1000 + "!",
+            None,
+        ),
     ],
 )
 def test_named(config, url, want):
     assert reason(url, **config) == want
 
 
-@pytest.mark.parametrize("config", [{"hosts": ("http://a.example/",)}, {"hosts": ("a b",)}, {"hosts": ("*.a.example",)}, {"hosts": (".a.example",)}, {"domains": ("a.*.example",)}, {"domains": ("a.example/x",)}, {"prefixes": ("docs/",)}, {"exclude_patterns": ("(?=x)",)}, {"exclude_patterns": (r"(a)\1",)}, {"exclude_patterns": ("(",)}, {"exclude_patterns": ("",)}, {"domains": ("",)}, {"hosts": ("",)}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"hosts": ("http://a.example/",)},
+        {"hosts": ("a b",)},
+        {"hosts": ("*.a.example",)},
+        {"hosts": (".a.example",)},
+        {"domains": ("a.*.example",)},
+        {"domains": ("a.example/x",)},
+        {"prefixes": ("docs/",)},
+        {"exclude_patterns": ("(?=x)",)},
+        {"exclude_patterns": (r"(a)\1",)},
+        {"exclude_patterns": ("(",)},
+        {"exclude_patterns": ("",)},
+        {"domains": ("",)},
+        {"hosts": ("",)},
+    ],
+)
 def test_unusable_settings(config):
     with pytest.raises(ConfigError) as error:
         Scope.of(ScopeConfig(**config))
@@ -89,7 +130,9 @@ def test_rules_on_one_url(url, want):
 
 def test_depth_and_kind():
     assert [reason("http://a.example/", depth) for depth in (15, 16)] == [None, Reason.SCOPE_DEPTH]
-    assert reason("http://a.example/a.jpg", 3, max_depth=2) is Reason.SCOPE_DEPTH  # the first rule that says so
+    assert (
+        reason("http://a.example/a.jpg", 3, max_depth=2) is Reason.SCOPE_DEPTH
+    )  # the first rule that says so
     assert scope_reason("http://a.example/sitemap.xml.gz", 0, EVERYTHING, 2026, page=False) is None
 
 
@@ -102,7 +145,17 @@ def test_never_raises(text):
     scope_reason(url, 0, EVERYTHING, 2026)
 
 
-@pytest.mark.parametrize("path", ["/" * 65_000, "2024/01" * 9_000, "/(S(aaaaaaaa" * 5_000, "a" * 65_000, "?" + "year=1" * 10_000, "/calendar" + "/2031/1" * 9_000])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/" * 65_000,
+        "2024/01" * 9_000,
+        "/(S(aaaaaaaa" * 5_000,
+        "a" * 65_000,
+        "?" + "year=1" * 10_000,
+        "/calendar" + "/2031/1" * 9_000,
+    ],
+)
 def test_linear(path):
     scope = Scope.of(ScopeConfig(max_url_bytes=65_536))
     within(0.5, lambda: scope_reason("http://a.example/" + path, 0, scope, 2026))

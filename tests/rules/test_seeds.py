@@ -25,7 +25,24 @@ def test_addresses(line, url):
     assert parse_seed(line).url == url
 
 
-@pytest.mark.parametrize("line", ["mailto:a@b.example", "a@b.example", "user:pw@site.example/x", "tel:+1.555", "javascript:a.b", "data:text/plain,a.b", "localhost/a", "a b.example", "/a.b", "//site.example/", "?a.b", "[::1]/a.b", "ftp://site.example/"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mailto:a@b.example",
+        "a@b.example",
+        "user:pw@site.example/x",
+        "tel:+1.555",
+        "javascript:a.b",
+        "data:text/plain,a.b",
+        "localhost/a",
+        "a b.example",
+        "/a.b",
+        "//site.example/",
+        "?a.b",
+        "[::1]/a.b",
+        "ftp://site.example/",
+    ],
+)
 def test_no_addresses(line):
     with pytest.raises(Refused):
         parse_seed(line)
@@ -40,8 +57,14 @@ def test_nothing(line):
     "body, lines",
     [
         (b"http://a.example/\rhttp://b.example/\r", ["http://a.example/", "http://b.example/"]),
-        (b"http://a.example/\r\n\r\nhttp://b.example/", ["http://a.example/", "", "http://b.example/"]),
-        (b"http://a.example/caf\xe9\tpriority=high\n", ["http://a.example/caf%E9\tpriority=high"]),  # Latin-1: the byte that the server knows
+        (
+            b"http://a.example/\r\n\r\nhttp://b.example/",
+            ["http://a.example/", "", "http://b.example/"],
+        ),
+        (
+            b"http://a.example/caf\xe9\tpriority=high\n",
+            ["http://a.example/caf%E9\tpriority=high"],
+        ),  # Latin-1: the byte that the server knows
         ("http://a.example/caf\u00e9\n".encode(), ["http://a.example/caf\u00e9"]),
         (b"", []),
     ],

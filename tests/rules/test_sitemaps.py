@@ -26,7 +26,11 @@ def urls(found: Sitemap) -> list[str]:
 
 
 def sitemap(*entries: str, **options) -> Sitemap:
-    return parse(("<urlset>" + "".join(f"<url>{entry}</url>" for entry in entries) + "</urlset>").encode(), U, **options)
+    return parse(
+        ("<urlset>" + "".join(f"<url>{entry}</url>" for entry in entries) + "</urlset>").encode(),
+        U,
+        **options,
+    )
 
 
 def commons() -> dict[str, bytes]:
@@ -52,7 +56,11 @@ def test_crawler_commons_counts():
             "news": sum(entry.news for entry in found.entries),
             "alternates": sum(len(entry.alternates) for entry in found.entries),
         }
-        want = {key: canonicalize(value) if key == "first" else value for key, value in row.items() if key in got}
+        want = {
+            key: canonicalize(value) if key == "first" else value
+            for key, value in row.items()
+            if key in got
+        }
         assert {key: got[key] for key in want} == want, row["file"]
         assert not found.partial
 
@@ -76,8 +84,16 @@ def test_crawler_commons_counts():
         ("<loc>http://site.example/a", ["/a"]),
         ("<location>http://site.example/a</location>", []),
         ("<!-- <loc>http://site.example/a</loc> --><loc>http://site.example/b</loc>", ["/b"]),
-        ("<loc>http://site.example/a</loc><video:video><video:content_loc>http://site.example/v</video:content_loc></video:video>", ["/a"]),
-        ("<image:image><image:loc>http://site.example/i.png</image:loc></image:image><loc>http://site.example/a</loc>", ["/a"]),
+        (
+            "<loc>http://site.example/a</loc><video:video><video:content_loc>"
+            "http://site.example/v</video:content_loc></video:video>",
+            ["/a"],
+        ),
+        (
+            "<image:image><image:loc>http://site.example/i.png</image:loc></image:image>"
+            "<loc>http://site.example/a</loc>",
+            ["/a"],
+        ),
     ],
 )
 def test_entries(entry, want):
@@ -111,7 +127,9 @@ def test_lastmod(text, want):
     assert sitemap(f"<loc>/a</loc><lastmod> {text}\n</lastmod>").entries[0].lastmod == want
 
 
-@pytest.mark.parametrize("text, want", [("0.8", 0.8), ("", 0.5), ("-1", 0.0), ("1e9", 1.0), ("inf", 0.5), ("0,8", 0.5)])
+@pytest.mark.parametrize(
+    "text, want", [("0.8", 0.8), ("", 0.5), ("-1", 0.0), ("1e9", 1.0), ("inf", 0.5), ("0,8", 0.5)]
+)
 def test_priority(text, want):
     assert sitemap(f"<loc>/a</loc><priority>{text}</priority>").entries[0].priority == want
 
@@ -145,7 +163,11 @@ def test_encodings():
     for body, charset, want in [
         (text.encode(), None, "/%C3%A9"),
         (text.encode("latin-1"), "iso-8859-1", "/%C3%A9"),
-        (b'<?xml version="1.0" encoding="windows-1252"?>' + text.encode("latin-1"), None, "/%C3%A9"),
+        (
+            b'<?xml version="1.0" encoding="windows-1252"?>' + text.encode("latin-1"),
+            None,
+            "/%C3%A9",
+        ),
         (text.encode("utf-16-le"), "utf-16le", "/%C3%A9"),
         (text.encode("latin-1"), None, "/%EF%BF%BD"),
         (text.encode(), "no-such-charset", "/%C3%A9"),
@@ -155,19 +177,38 @@ def test_encodings():
 
 
 def test_whose_pages_it_may_name():
-    locs = ["http://site.example/cat/a", "http://site.example/b", "https://site.example/cat/a", "http://www.site.example/cat/a", "http://other.example/a"]
+    locs = [
+        "http://site.example/cat/a",
+        "http://site.example/b",
+        "https://site.example/cat/a",
+        "http://www.site.example/cat/a",
+        "http://other.example/a",
+    ]
     entries = [f"<loc>{loc}</loc>" for loc in locs]
     body = ("<urlset>" + "".join(f"<url>{entry}</url>" for entry in entries) + "</urlset>").encode()
     here = "http://site.example/cat/map.xml?x=/y/"
     assert [entry.url for entry in parse(body, here).entries] == locs[:4]
     assert [entry.url for entry in parse(body, here, strict_location=True).entries] == locs[:1]
     assert parse(body, here, strict_location=True).refused == locs[1:]
-    assert parse(body, here, strict_location=True, vouched=frozenset({"http://other.example"})).entries[1].url == locs[4]
+    assert (
+        parse(body, here, strict_location=True, vouched=frozenset({"http://other.example"}))
+        .entries[1]
+        .url
+        == locs[4]
+    )
 
 
 def test_index():
-    found = parse(b"<sitemapindex><sitemap><loc>/1.xml</loc><lastmod>2024</lastmod></sitemap><sitemap>/2.xml</sitemap><sitemap/><sitemap><loc>http://other.example/</loc></sitemap><url><loc>/a</loc></url></sitemapindex>", U)
-    assert found.sitemaps == {"http://site.example/1.xml": 1704067200.0, "http://site.example/2.xml": None}
+    found = parse(
+        b"<sitemapindex><sitemap><loc>/1.xml</loc><lastmod>2024</lastmod></sitemap><sitemap>"
+        b"/2.xml</sitemap><sitemap/><sitemap><loc>http://other.example/</loc></sitemap><url>"
+        b"<loc>/a</loc></url></sitemapindex>",
+        U,
+    )
+    assert found.sitemaps == {
+        "http://site.example/1.xml": 1704067200.0,
+        "http://site.example/2.xml": None,
+    }
     assert (found.entries, found.refused, found.bad_entries) == ([], ["http://other.example/"], 1)
     assert parse(b"<urlset><url/><url></url><url><loc>/a</loc></url></urlset>", U).bad_entries == 2
 
@@ -175,10 +216,16 @@ def test_index():
 def test_limit_of_entries():
     found = sitemap(*(f"<loc>/{n}</loc>" for n in range(6)), max_entries=5)
     assert urls(found) == ["/0", "/1", "/2", "/3", "/4"] and found.partial
-    assert sitemap("<loc>/1</loc>", "<loc>/1</loc>", max_entries=1).partial is False  # named twice, one entry
+    assert (
+        sitemap("<loc>/1</loc>", "<loc>/1</loc>", max_entries=1).partial is False
+    )  # named twice, one entry
 
 
-GOOD = b"<urlset>" + b"".join(b"<url><loc>http://site.example/%d</loc></url>" % n for n in range(3000)) + b"</urlset>"
+GOOD = (
+    b"<urlset>"
+    + b"".join(b"<url><loc>http://site.example/%d</loc></url>" % n for n in range(3000))
+    + b"</urlset>"
+)
 
 
 def test_gzip():
@@ -197,7 +244,10 @@ def test_gzip():
 
 
 def test_cut_anywhere_keeps_the_finished_entries():
-    body = b"<urlset><url><loc>http://site.example/a</loc></url><url><loc>http://site.example/bcd</loc></url></urlset>"
+    body = (
+        b"<urlset><url><loc>http://site.example/a</loc></url><url><loc>"
+        b"http://site.example/bcd</loc></url></urlset>"
+    )
     for size in range(len(body)):
         found = parse(body[:size], U)
         assert set(urls(found)) <= {"/a", "/bcd"}  # never /b or /bc
@@ -206,17 +256,62 @@ def test_cut_anywhere_keeps_the_finished_entries():
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64])
 def test_pieces_do_not_matter(chunk, monkeypatch):
-    bodies = [body for name, body in commons().items() if ("sitemaps/" in name or "rss/" in name) and len(body) <= 20_000]
+    bodies = [
+        body
+        for name, body in commons().items()
+        if ("sitemaps/" in name or "rss/" in name) and len(body) <= 20_000
+    ]
     whole = [replace(parse(body, U), decoded_bytes=0) for body in bodies]
     monkeypatch.setattr(packed, "_CHUNK", chunk)
     assert [replace(parse(body, U), decoded_bytes=0) for body in bodies] == whole
 
 
-PIECES = ["<urlset>", "</urlset>", "<url>", "</url>", "<loc>", "</loc>", "<lastmod>", "<image:image>", "<rss>", "<item>", "<feed>", "<entry>", '<link href="', '"/>', "http://site.example/a", "<![CDATA[", "]]>", "<!--", "-->", "<?", "?>", "<!DOCTYPE x [", "]>", "&amp;", "&", "<", ">", '"', "'", "\n", "é", "\x00", "<sitemapindex>", "<sitemap>"]
+PIECES = [
+    "<urlset>",
+    "</urlset>",
+    "<url>",
+    "</url>",
+    "<loc>",
+    "</loc>",
+    "<lastmod>",
+    "<image:image>",
+    "<rss>",
+    "<item>",
+    "<feed>",
+    "<entry>",
+    '<link href="',
+    '"/>',
+    "http://site.example/a",
+    "<![CDATA[",
+    "]]>",
+    "<!--",
+    "-->",
+    "<?",
+    "?>",
+    "<!DOCTYPE x [",
+    "]>",
+    "&amp;",
+    "&",
+    "<",
+    ">",
+    '"',
+    "'",
+    "\n",
+    "é",
+    "\x00",
+    "<sitemapindex>",
+    "<sitemap>",
+]
 
 
 @examples(400)
-@given(st.one_of(st.binary(max_size=200), st.lists(st.sampled_from(PIECES), max_size=30).map(lambda p: "".join(p).encode()), st.binary(max_size=60).map(lambda b: b"\x1f\x8b\x08\0\0\0\0\0\0\0" + b)))
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.lists(st.sampled_from(PIECES), max_size=30).map(lambda p: "".join(p).encode()),
+        st.binary(max_size=60).map(lambda b: b"\x1f\x8b\x08\0\0\0\0\0\0\0" + b),
+    )
+)
 def test_never_raises(body):
     found = parse(body, U)
     assert found.kind in ("urlset", "index", "text", "rss", "atom", "none")

@@ -13,10 +13,19 @@ from crawlkit.rules.urls import UrlPolicy, canonicalize
 
 
 def test_each_rewriting_is_named():
-    steps = rewriting_steps("HTTP://WWW.A.example:80/x/../index.html?utm_source=q&b=2&a=1&PHPSESSID=1#frag", Urls(fold_www=True, fold_index=True))
+    steps = rewriting_steps(
+        "HTTP://WWW.A.example:80/x/../index.html?utm_source=q&b=2&a=1&PHPSESSID=1#frag",
+        Urls(fold_www=True, fold_index=True),
+    )
     assert [s.what.split(" (")[0] for s in steps] == [
-        "as the URL Standard writes it", "fragment removed", "credentials, default port, escapes and order of parameters made uniform", "session parameters removed", "tracking parameters removed",
-        "www. dropped", "index page dropped"]  # fmt: skip
+        "as the URL Standard writes it",
+        "fragment removed",
+        "credentials, default port, escapes and order of parameters made uniform",
+        "session parameters removed",
+        "tracking parameters removed",
+        "www. dropped",
+        "index page dropped",
+    ]
     assert steps[-1].url == "http://a.example/?a=1&b=2"
 
 
@@ -29,8 +38,16 @@ def test_no_url_no_steps():
         rewriting_steps("mailto:a@b.example", Urls())
 
 
-@given(st.builds(Urls, fold_slash=st.booleans(), fold_www=st.booleans(), collapse_repeats=st.booleans(), remove_tracking=st.booleans()),
-       st.text("abW.%2f/?&=#:~é ", max_size=40))  # fmt: skip
+@given(
+    st.builds(
+        Urls,
+        fold_slash=st.booleans(),
+        fold_www=st.booleans(),
+        collapse_repeats=st.booleans(),
+        remove_tracking=st.booleans(),
+    ),
+    st.text("abW.%2f/?&=#:~é ", max_size=40),
+)
 def test_the_last_step_is_the_canonical_form(urls, tail):
     url = f"http://www.a.example/{tail}"
     try:

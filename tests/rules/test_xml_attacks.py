@@ -1,4 +1,6 @@
-"""Files that attack readers of XML: none opens a file or a connection, takes over a second of CPU, or 50 MiB."""
+"""Files that attack readers of XML: none opens a file or a connection, takes over a second of CPU,
+or 50 MiB.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,14 @@ from tests.cputime import within
 
 U = "http://site.example/sitemap.xml"
 SIZE = 1024 * 1024
-ENTRY = "<urlset><url><loc>http://site.example/{}</loc></url><url><loc>http://site.example/a</loc></url></urlset>"
-FEED = "<rss><channel><item><title>{0}</title><link>http://site.example/{0}</link></item><item><link>http://site.example/a</link></item></channel></rss>"
+ENTRY = (
+    "<urlset><url><loc>http://site.example/{}</loc></url><url><loc>http://site.example/a</loc>"
+    "</url></urlset>"
+)
+FEED = (
+    "<rss><channel><item><title>{0}</title><link>http://site.example/{0}</link></item><item>"
+    "<link>http://site.example/a</link></item></channel></rss>"
+)
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
 REMOTE = "http://127.0.0.1:9/x.dtd"
 FILE = "file:///etc/hostname"
@@ -41,17 +49,30 @@ WITH_ENTRY: dict[str, bytes | Callable[[], bytes]] = {
     # expansion
     "billion laughs": dtd(f'<!ENTITY l0 "ha">{LAUGHS}', "&l11;"),
     "billion laughs in a feed": dtd(f'<!ENTITY l0 "ha">{LAUGHS}', "&l11;", body=FEED),
-    "billion laughs in an attribute": dtd(f'<!ENTITY l0 "ha">{LAUGHS}', "x", body=ENTRY.replace("<url>", "<url a='&l11;'>")),
+    "billion laughs in an attribute": dtd(
+        f'<!ENTITY l0 "ha">{LAUGHS}', "x", body=ENTRY.replace("<url>", "<url a='&l11;'>")
+    ),
     "quadratic blow-up": dtd(f'<!ENTITY q "{"a" * 50_000}">', "&q;" * 3_000),
-    "parameter entities that double": dtd("<!ENTITY % a 'x'>" + "".join(f"<!ENTITY % {chr(98 + n)} '%{chr(97 + n)};%{chr(97 + n)};'>" for n in range(20)) + "%u;"),
-    "entity of entities": dtd("".join(f"<!ENTITY e{n} '&e{n + 1};'>" for n in range(3_000)) + "<!ENTITY e3000 'x'>", "&e0;"),
+    "parameter entities that double": dtd(
+        "<!ENTITY % a 'x'>"
+        + "".join(f"<!ENTITY % {chr(98 + n)} '%{chr(97 + n)};%{chr(97 + n)};'>" for n in range(20))
+        + "%u;"
+    ),
+    "entity of entities": dtd(
+        "".join(f"<!ENTITY e{n} '&e{n + 1};'>" for n in range(3_000)) + "<!ENTITY e3000 'x'>",
+        "&e0;",
+    ),
     "character references by the thousand": dtd("", "&#120;" * 8_000),
     "huge character reference": dtd("", "&#" + "9" * 50_000 + ";"),
     "invalid character references": dtd("", "&#0;&#xD800;&#x110000;&#xFFFFFFFF;"),
     "named references without end": dtd("", "&amp;" * 10_000),
-    "attribute defaults": dtd("<!ATTLIST loc " + "".join(f"a{n} CDATA 'x' " for n in range(2_000)) + ">"),
+    "attribute defaults": dtd(
+        "<!ATTLIST loc " + "".join(f"a{n} CDATA 'x' " for n in range(2_000)) + ">"
+    ),
     "element declarations": dtd("<!ELEMENT urlset (" + "(" * 10_000 + ")" * 10_000 + ")>"),
-    "notations": dtd("<!NOTATION n SYSTEM 'file:///bin/sh'><!ENTITY u SYSTEM 'file:///bin/sh' NDATA n>", "&u;"),
+    "notations": dtd(
+        "<!NOTATION n SYSTEM 'file:///bin/sh'><!ENTITY u SYSTEM 'file:///bin/sh' NDATA n>", "&u;"
+    ),
     "conditional sections": dtd("<![INCLUDE[<!ENTITY a 'b'>]]><![IGNORE[x]]>", "&a;"),
     # recursion
     "entity of itself": dtd("<!ENTITY a '&a;'>", "&a;"),
@@ -59,8 +80,12 @@ WITH_ENTRY: dict[str, bytes | Callable[[], bytes]] = {
     "parameter entity of itself": dtd("<!ENTITY % p '%p;'>%p;"),
     # external
     "external subset": f"<!DOCTYPE urlset SYSTEM '{REMOTE}'>{ENTRY.format('x')}".encode(),
-    "external public subset": f"<!DOCTYPE urlset PUBLIC '-//X//Y' '{REMOTE}'>{ENTRY.format('x')}".encode(),
-    "external subset from a file": f"<!DOCTYPE urlset SYSTEM '{FILE}' [<!ENTITY a 'b'>]>{ENTRY.format('&a;')}".encode(),
+    "external public subset": (
+        f"<!DOCTYPE urlset PUBLIC '-//X//Y' '{REMOTE}'>{ENTRY.format('x')}".encode()
+    ),
+    "external subset from a file": (
+        f"<!DOCTYPE urlset SYSTEM '{FILE}' [<!ENTITY a 'b'>]>{ENTRY.format('&a;')}".encode()
+    ),
     "external entity, file": dtd(f"<!ENTITY a SYSTEM '{FILE}'>", "&a;"),
     "external entity, relative": dtd("<!ENTITY a SYSTEM '../../../../etc/passwd'>", "&a;"),
     "external entity, network": dtd(f"<!ENTITY a SYSTEM '{REMOTE}'>", "&a;"),
@@ -68,18 +93,45 @@ WITH_ENTRY: dict[str, bytes | Callable[[], bytes]] = {
     "external entity in a feed": dtd(f"<!ENTITY a SYSTEM '{FILE}'>", "&a;", "rss", FEED),
     "external entity, device": dtd("<!ENTITY a SYSTEM 'file:///dev/zero'>", "&a;"),
     "external entity, share": dtd(r"<!ENTITY a SYSTEM '\\127.0.0.1\share\x'>", "&a;"),
-    "external entity, php": dtd("<!ENTITY a SYSTEM 'php://filter/read=convert.base64-encode/resource=/etc/passwd'>", "&a;"),
+    "external entity, php": dtd(
+        "<!ENTITY a SYSTEM 'php://filter/read=convert.base64-encode/resource=/etc/passwd'>", "&a;"
+    ),
     "external entity, jar": dtd(f"<!ENTITY a SYSTEM 'jar:{REMOTE}!/x'>", "&a;"),
     "parameter entity, network": dtd(f"<!ENTITY % p SYSTEM '{REMOTE}'>%p;"),
-    "parameter entity that carries a file away": dtd(f"<!ENTITY % f SYSTEM '{FILE}'><!ENTITY % e \"<!ENTITY &#37; s SYSTEM '{REMOTE}?%f;'>\">%e;%s;"),
-    "xinclude": ENTRY.format("x").replace("<urlset>", f"<urlset xmlns:xi='http://www.w3.org/2001/XInclude'><xi:include href='{FILE}' parse='text'/>").encode(),
-    "style sheet": f"<?xml-stylesheet type='text/xsl' href='{REMOTE}'?>{ENTRY.format('x')}".encode(),
-    "schema location": ENTRY.format("x").replace("<urlset>", f"<urlset xmlns:xsi='http://www.w3.org/2001/XMLSchema-instance' xsi:schemaLocation='x {REMOTE}'>").encode(),
-    "xml:base elsewhere": ENTRY.format("x").replace("<urlset>", f"<urlset xml:base='{FILE}'>").encode(),
+    "parameter entity that carries a file away": dtd(
+        f"<!ENTITY % f SYSTEM '{FILE}'><!ENTITY % e \"<!ENTITY &#37; s SYSTEM"
+        f" '{REMOTE}?%f;'>\">%e;%s;"
+    ),
+    "xinclude": (
+        ENTRY.format("x")
+        .replace(
+            "<urlset>",
+            f"<urlset xmlns:xi='http://www.w3.org/2001/XInclude'><xi:include href='{FILE}'"
+            " parse='text'/>",
+        )
+        .encode()
+    ),
+    "style sheet": (
+        f"<?xml-stylesheet type='text/xsl' href='{REMOTE}'?>{ENTRY.format('x')}".encode()
+    ),
+    "schema location": (
+        ENTRY.format("x")
+        .replace(
+            "<urlset>",
+            "<urlset xmlns:xsi='http://www.w3.org/2001/XMLSchema-instance' xsi:schemaLocation='x"
+            f" {REMOTE}'>",
+        )
+        .encode()
+    ),
+    "xml:base elsewhere": (
+        ENTRY.format("x").replace("<urlset>", f"<urlset xml:base='{FILE}'>").encode()
+    ),
     # what may be taken for the end
     "quotes in a DTD": dtd("<!ENTITY q \"]>\"><!ENTITY r ']>'>"),
     "comment in a DTD": dtd("<!-- ' \" --><!-- ' \" -->"),
-    "second document type": f"<!DOCTYPE x><!DOCTYPE y SYSTEM '{REMOTE}'>{ENTRY.format('x')}".encode(),
+    "second document type": (
+        f"<!DOCTYPE x><!DOCTYPE y SYSTEM '{REMOTE}'>{ENTRY.format('x')}".encode()
+    ),
     "CDATA of markup": ENTRY.format("<![CDATA[<loc>]]&gt;]]>").encode(),
     # unpacking
     "gzip bomb": lambda: bomb(60 * 1024 * 1024),
@@ -108,16 +160,24 @@ BARE: dict[str, Callable[[], bytes]] = {
     "deep feed": lambda: b"<rss><channel>" + b"<item>" * (SIZE // 6),
     "deep channels": lambda: b"<channel>" * (SIZE // 9),
     "deep entries": lambda: b"<feed>" + b"<entry xml:base='a/'>" * (SIZE // 21),
-    "index of itself": lambda: b"<sitemapindex>" + b"<sitemap><loc>http://site.example/sitemap.xml</loc></sitemap>" * (SIZE // 62),
-    "one address again and again": lambda: b"<urlset>" + b"<url><loc>http://site.example/a?b</loc></url>" * (SIZE // 45),
+    "index of itself": lambda: (
+        b"<sitemapindex>"
+        + b"<sitemap><loc>http://site.example/sitemap.xml</loc></sitemap>" * (SIZE // 62)
+    ),
+    "one address again and again": lambda: (
+        b"<urlset>" + b"<url><loc>http://site.example/a?b</loc></url>" * (SIZE // 45)
+    ),
     "spaces": lambda: b" " * SIZE,
     "ends of lines": lambda: b"\n" * SIZE,
     "one line of text": lambda: b"http://site.example/" + b"a" * SIZE,
     "lines that are no addresses": lambda: b"http://site.example/a b\n" * (SIZE // 24),
     "wide characters without end": lambda: "<urlset>".encode("utf-16") + b"\0" * SIZE,
-    "escapes of utf-7": lambda: b"<?xml version='1.0' encoding='utf-7'?>" + b"+ADw-urlset+AD4-" * (SIZE // 16),
-}  # fmt: skip
+    "escapes of utf-7": lambda: (
+        b"<?xml version='1.0' encoding='utf-7'?>" + b"+ADw-urlset+AD4-" * (SIZE // 16)
+    ),
+}
 assert len(WITH_ENTRY) + len(BARE) >= 40
+
 
 def forbidden(*args, **kwargs):
     raise AssertionError(f"opened: {args}")
@@ -127,10 +187,18 @@ def forbidden(*args, **kwargs):
 def test_attack(name, monkeypatch):
     given = WITH_ENTRY.get(name) or BARE[name]
     body = given if isinstance(given, bytes) else given()
-    parse("<urlset><url><loc>&#xD800;</loc></url></urlset>".encode("utf-16"), U)  # what is loaded at the first use
+    parse(
+        "<urlset><url><loc>&#xD800;</loc></url></urlset>".encode("utf-16"), U
+    )  # what is loaded at the first use
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with monkeypatch.context() as patch:
-        for place, what in ((builtins, "open"), (io, "open"), (os, "open"), (socket.socket, "connect"), (socket, "getaddrinfo")):
+        for place, what in (
+            (builtins, "open"),
+            (io, "open"),
+            (os, "open"),
+            (socket.socket, "connect"),
+            (socket, "getaddrinfo"),
+        ):
             patch.setattr(place, what, forbidden)
         found = within(1, lambda: parse(body, U))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 * 1024

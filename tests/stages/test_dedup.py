@@ -1,4 +1,6 @@
-"""The dedup stage over rounds of made texts: against all pairs in memory, run again, with hot blocks."""
+"""The dedup stage over rounds of made texts: against all pairs in memory, run again, with hot
+blocks.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,27 @@ def read(job: Job, texts: dict[str, str]):
     rows = []
     for n, (url, text) in enumerate(texts.items()):
         prints = fingerprint(text)._asdict()
-        rows.append({"capture_id": f"{round_.id}-{n:06d}", "round_id": round_.id, "url_key": url_key(url), "url": url, "text": text, "text_bytes": len(text), **prints})
+        rows.append(
+            {
+                "capture_id": f"{round_.id}-{n:06d}",
+                "round_id": round_.id,
+                "url_key": url_key(url),
+                "url": url,
+                "text": text,
+                "text_bytes": len(text),
+                **prints,
+            }
+        )
     with job.crawl.lock:
         job.tables.replace("pages", rows, {"round_id": [round_.id]})
     return round_
 
 
 def prose(rng: random.Random, words: int = 120) -> list[str]:
-    return [f"{rng.choice('bdfgklmnprstvz')}{rng.choice('aeiou')}{rng.randrange(2000)}" for _ in range(words)]
+    return [
+        f"{rng.choice('bdfgklmnprstvz')}{rng.choice('aeiou')}{rng.randrange(2000)}"
+        for _ in range(words)
+    ]
 
 
 def near(base: list[str], rng: random.Random, changed: int) -> str:
@@ -61,7 +76,19 @@ Texts = dict[str, list[str]]  # URL -> its texts, the newest last
 def clusters_with_evidence(job: Job, texts: Texts) -> set[frozenset[str]]:
     """The clusters. Each member's evidence is what its text and one of the page named say."""
     by_cluster: dict[str, list[dict]] = {}
-    for r in job.tables.rows("duplicates", ["url", "cluster_id", "canonical_url", "method", "evidence_url", "distance", "jaccard", "size"]):
+    for r in job.tables.rows(
+        "duplicates",
+        [
+            "url",
+            "cluster_id",
+            "canonical_url",
+            "method",
+            "evidence_url",
+            "distance",
+            "jaccard",
+            "size",
+        ],
+    ):
         by_cluster.setdefault(r["canonical_url"], []).append(r)
         assert r["cluster_id"] == url_key(r["canonical_url"])
         told, mine = (r["method"], r["distance"], r["jaccard"]), texts[r["url"]][-1]
@@ -76,12 +103,23 @@ def clusters_with_evidence(job: Job, texts: Texts) -> set[frozenset[str]]:
 def verdict(a: str, b: str) -> tuple[str, int, float] | None:
     if a == b:
         return "exact", 0, 1.0
-    distance, alike = hamming(fingerprint(a).simhash, fingerprint(b).simhash), jaccard(shingles(a), shingles(b))
-    return ("minhash", distance, alike) if alike >= 0.8 else ("simhash", distance, alike) if distance <= 3 and alike >= 0.5 else None
+    distance, alike = (
+        hamming(fingerprint(a).simhash, fingerprint(b).simhash),
+        jaccard(shingles(a), shingles(b)),
+    )
+    return (
+        ("minhash", distance, alike)
+        if alike >= 0.8
+        else ("simhash", distance, alike)
+        if distance <= 3 and alike >= 0.5
+        else None
+    )
 
 
 def components(texts: Texts) -> set[frozenset[str]]:
-    """URLs whose texts of now are joined by pairs of texts that are, or once were, a page's: all pairs are looked at."""
+    """URLs whose texts of now are joined by pairs of texts that are, or once were, a page's: all
+    pairs are looked at.
+    """
     every = sorted({t for of_url in texts.values() for t in of_url})
     root = {t: t for t in every}
 
@@ -112,11 +150,18 @@ def test_rounds_of_changing_pages(spark, tmp_path, anchors):
     families = [prose(rng) for _ in range(3)]
     texts: Texts = {}
     for _ in range(3):
-        new = {f"http://h.example/{rng.randrange(60)}": near(rng.choice(families), rng, rng.choice((0, 0, 1, 2, 3, 60))) for _ in range(40)}
+        new = {
+            f"http://h.example/{rng.randrange(60)}": near(
+                rng.choice(families), rng, rng.choice((0, 0, 1, 2, 3, 60))
+            )
+            for _ in range(40)
+        }
         put(texts, new)
         round_ = read(job, new)
         job.run("dedup", round_)
-        before = {name: rows_of(job, name) for name in ("contents", "sim_bands", "similar", "duplicates")}
+        before = {
+            name: rows_of(job, name) for name in ("contents", "sim_bands", "similar", "duplicates")
+        }
         job.run("dedup", round_, force=True)
         assert {name: rows_of(job, name) for name in before} == before
         job.crawl.close(round_)
@@ -124,30 +169,48 @@ def test_rounds_of_changing_pages(spark, tmp_path, anchors):
 
 
 def test_a_page_joined_by_a_text_that_no_page_has_any_more(spark, tmp_path):
-    """The evidence is that text, by a page that had it; not that the two pages that are left were equal."""
+    """The evidence is that text, by a page that had it; not that the two pages that are left were
+    equal.
+    """
     rng = random.Random(1)
     base = prose(rng)
     between = near(base, rng, 3).split()
     far = near(between, rng, 3)
-    assert verdict(" ".join(base), " ".join(between)) and verdict(" ".join(between), far) and not verdict(" ".join(base), far)
+    assert (
+        verdict(" ".join(base), " ".join(between))
+        and verdict(" ".join(between), far)
+        and not verdict(" ".join(base), far)
+    )
     job, texts = make(spark, tmp_path), {}
-    for new in ({"http://h.example/": " ".join(base), "http://h.example/between": " ".join(between)}, {"http://h.example/between": " ".join(prose(rng)), "http://h.example/far": far}):
+    for new in (
+        {"http://h.example/": " ".join(base), "http://h.example/between": " ".join(between)},
+        {"http://h.example/between": " ".join(prose(rng)), "http://h.example/far": far},
+    ):
         put(texts, new)
         job.run("dedup", round_ := read(job, new))
         job.crawl.close(round_)
-    assert clusters_with_evidence(job, texts) == {frozenset({"http://h.example/", "http://h.example/far"})}
+    assert clusters_with_evidence(job, texts) == {
+        frozenset({"http://h.example/", "http://h.example/far"})
+    }
 
 
 @pytest.mark.slow
 @pytest.mark.ci
 def test_pages_of_one_template(spark, tmp_path):
-    """Three thousand nearly equal texts and three thousand equal ones in one round, and again with other texts in the next: pairs follow the number of texts."""
+    """Three thousand nearly equal texts and three thousand equal ones in one round, and again with
+    other texts in the next: pairs follow the number of texts.
+    """
     job, texts = make(spark, tmp_path), {}
     for n in range(2):
         rng = random.Random(n)
         base = prose(rng)
         new = {f"http://t.example/{k}": near(base, rng, 1) for k in range(3000)}
-        new |= {f"http://same.example/{k}": f"the same text {n} of a page that has a few more words than three" for k in range(3000)}
+        new |= {
+            f"http://same.example/{k}": (
+                f"the same text {n} of a page that has a few more words than three"
+            )
+            for k in range(3000)
+        }
         put(texts, new)
         done = job.run("dedup", round_ := read(job, new))
         job.crawl.close(round_)

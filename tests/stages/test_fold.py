@@ -16,17 +16,48 @@ pytestmark = pytest.mark.spark
 
 def frame(spark, table, rows):
     def at(v, type_):
-        return datetime.datetime.fromtimestamp(v, datetime.UTC) if v is not None and type_ == "timestamp" else v
+        return (
+            datetime.datetime.fromtimestamp(v, datetime.UTC)
+            if v is not None and type_ == "timestamp"
+            else v
+        )
 
-    return spark.createDataFrame([tuple(at(r.get(c.name), c.type) for c in TABLES[table].columns) for r in rows], ", ".join(f"{c.name} {c.type}" for c in TABLES[table].columns))
+    return spark.createDataFrame(
+        [tuple(at(r.get(c.name), c.type) for c in TABLES[table].columns) for r in rows],
+        ", ".join(f"{c.name} {c.type}" for c in TABLES[table].columns),
+    )
 
 
 def row(key: int, **kw):
-    return found_row(f"http://h.example/{key}", bytes([key]) * 16, "h.example", "h.example", key % 2, source="link", now=100.0, depth=5) | {"updated_no": 1} | kw
+    return (
+        found_row(
+            f"http://h.example/{key}",
+            bytes([key]) * 16,
+            "h.example",
+            "h.example",
+            key % 2,
+            source="link",
+            now=100.0,
+            depth=5,
+        )
+        | {"updated_no": 1}
+        | kw
+    )
 
 
 def log(key: int, no: int, kind: str, writer: str = "parse", **kw):
-    return row(key, updated_no=no) | {"round_id": f"r{no}", "writer": writer, "kind": kind, "seq": 0, "force": False, "mode": "keep"} | kw
+    return (
+        row(key, updated_no=no)
+        | {
+            "round_id": f"r{no}",
+            "writer": writer,
+            "kind": kind,
+            "seq": 0,
+            "force": False,
+            "mode": "keep",
+        }
+        | kw
+    )
 
 
 def as_dict(df):
@@ -34,8 +65,17 @@ def as_dict(df):
 
 
 def test_newest_state_wins_and_found_rows_only_add(spark):
-    base = [row(1, state="fetched", updated_no=1, last_fetch=150.0, next_fetch=900.0), row(2, depth=5)]
-    rows = [log(1, 2, "found", depth=2), log(1, 2, "state", "update", state="dead", next_fetch=None, last_fetch=200.0), log(2, 2, "found", depth=9), log(3, 2, "found", depth=4), log(3, 3, "found", depth=3)]
+    base = [
+        row(1, state="fetched", updated_no=1, last_fetch=150.0, next_fetch=900.0),
+        row(2, depth=5),
+    ]
+    rows = [
+        log(1, 2, "found", depth=2),
+        log(1, 2, "state", "update", state="dead", next_fetch=None, last_fetch=200.0),
+        log(2, 2, "found", depth=9),
+        log(3, 2, "found", depth=4),
+        log(3, 3, "found", depth=3),
+    ]
     out = as_dict(reduce_rows(frame(spark, "crawldb", base), frame(spark, "crawldb_log", rows)))
     assert (out[1].state, out[1].depth, out[1].next_fetch) == ("dead", 2, None)
     assert (out[2].state, out[2].depth) == ("queued", 5)
@@ -43,11 +83,32 @@ def test_newest_state_wins_and_found_rows_only_add(spark):
 
 
 def test_a_signal_makes_due_and_force_wakes_the_dead(spark):
-    base = [row(k, state=s, updated_no=4, last_fetch=400.0, next_fetch=n) for k, s, n in ((1, "fetched", 900.0), (2, "dead", None), (3, "fetched", 900.0), (4, "dead", None))]
-    rows = [log(1, 5, "found", due_at=500.0), log(2, 5, "found", due_at=500.0), log(3, 5, "found", due_at=300.0), log(4, 5, "found", due_at=500.0, force=True)]
+    base = [
+        row(k, state=s, updated_no=4, last_fetch=400.0, next_fetch=n)
+        for k, s, n in (
+            (1, "fetched", 900.0),
+            (2, "dead", None),
+            (3, "fetched", 900.0),
+            (4, "dead", None),
+        )
+    ]
+    rows = [
+        log(1, 5, "found", due_at=500.0),
+        log(2, 5, "found", due_at=500.0),
+        log(3, 5, "found", due_at=300.0),
+        log(4, 5, "found", due_at=500.0, force=True),
+    ]
     out = as_dict(reduce_rows(frame(spark, "crawldb", base), frame(spark, "crawldb_log", rows)))
-    got = {k: (r.state, r.next_fetch and r.next_fetch.replace(tzinfo=datetime.UTC).timestamp()) for k, r in out.items()}
-    assert got == {1: ("fetched", 500.0), 2: ("dead", None), 3: ("fetched", 900.0), 4: ("queued", 500.0)}
+    got = {
+        k: (r.state, r.next_fetch and r.next_fetch.replace(tzinfo=datetime.UTC).timestamp())
+        for k, r in out.items()
+    }
+    assert got == {
+        1: ("fetched", 500.0),
+        2: ("dead", None),
+        3: ("fetched", 900.0),
+        4: ("queued", 500.0),
+    }
     for k, r in out.items():  # the pure rule says the same
         b, signal = base[k - 1], rows[k - 1]
         assert due_again(b, signal["due_at"], signal["force"]) == got[k][1]
@@ -60,41 +121,96 @@ def test_folding_in_any_order_or_twice_is_the_same(spark, seed):
     for no in range(2, 7):
         for key in range(1, 9):
             if rng.random() < 0.5:
-                events.append(log(key, no, "found", depth=rng.randrange(9), due_at=rng.choice([None, 100.0 * no])))
+                events.append(
+                    log(
+                        key,
+                        no,
+                        "found",
+                        depth=rng.randrange(9),
+                        due_at=rng.choice([None, 100.0 * no]),
+                    )
+                )
             if rng.random() < 0.4:
-                events.append(log(key, no, "state", "update", state=rng.choice(["fetched", "dead", "retrying"]), last_fetch=100.0 * no, next_fetch=rng.choice([None, 1000.0]), depth=rng.randrange(9)))
+                events.append(
+                    log(
+                        key,
+                        no,
+                        "state",
+                        "update",
+                        state=rng.choice(["fetched", "dead", "retrying"]),
+                        last_fetch=100.0 * no,
+                        next_fetch=rng.choice([None, 1000.0]),
+                        depth=rng.randrange(9),
+                    )
+                )
     empty = frame(spark, "crawldb", [])
     whole = reduce_rows(empty, frame(spark, "crawldb_log", events))
     steps = empty
     for no in range(2, 7):
         mine = [e for e in events if e["updated_no"] == no]
         rng.shuffle(mine)
-        steps = reduce_rows(steps, frame(spark, "crawldb_log", mine + [e for e in events if e["updated_no"] < no and rng.random() < 0.3]))
-    # a later sighting of a URL first folded in pieces may differ in nothing but where a due time came from
+        steps = reduce_rows(
+            steps,
+            frame(
+                spark,
+                "crawldb_log",
+                mine + [e for e in events if e["updated_no"] < no and rng.random() < 0.3],
+            ),
+        )
+    # a later sighting of a URL first folded in pieces may differ in nothing but where a due time
+    # came from
     cols = [c for c in ROW if c not in ("next_fetch",)]
-    assert sorted(map(str, whole.select("url_key", *cols).collect())) == sorted(map(str, steps.select("url_key", *cols).collect()))
+    assert sorted(map(str, whole.select("url_key", *cols).collect())) == sorted(
+        map(str, steps.select("url_key", *cols).collect())
+    )
     again = reduce_rows(whole, frame(spark, "crawldb_log", events))
     assert sorted(map(str, again.collect())) == sorted(map(str, whole.collect()))
 
 
 def test_live_log_leaves_out_what_a_bucket_has_folded(spark):
     rows = [log(1, 2, "found"), log(1, 3, "found"), log(2, 2, "found")]
-    buckets = frame(spark, "buckets", [{"host_bucket": 1, "rows": 1, "log_rows": 0, "folded_through": 2}])
-    kept = live_log(frame(spark, "crawldb_log", rows), buckets).select("host_bucket", "updated_no").collect()
+    buckets = frame(
+        spark, "buckets", [{"host_bucket": 1, "rows": 1, "log_rows": 0, "folded_through": 2}]
+    )
+    kept = (
+        live_log(frame(spark, "crawldb_log", rows), buckets)
+        .select("host_bucket", "updated_no")
+        .collect()
+    )
     assert sorted(map(tuple, kept)) == [(0, 2), (1, 3)]
 
 
 def test_a_sitemap_or_feed_once_told_from_a_page_stays_one(spark):
-    rows = [log(1, 2, "found", fetch_kind="page"), log(1, 3, "found", fetch_kind="feed"), log(2, 2, "found", fetch_kind="sitemap"), log(2, 3, "found"), log(3, 2, "found")]
+    rows = [
+        log(1, 2, "found", fetch_kind="page"),
+        log(1, 3, "found", fetch_kind="feed"),
+        log(2, 2, "found", fetch_kind="sitemap"),
+        log(2, 3, "found"),
+        log(3, 2, "found"),
+    ]
     base = [row(1, state="fetched"), row(4, state="fetched", fetch_kind="feed")]
     rows += [log(4, 2, "found")]
     out = as_dict(reduce_rows(frame(spark, "crawldb", base), frame(spark, "crawldb_log", rows)))
-    assert {k: r.fetch_kind for k, r in out.items()} == {1: "feed", 2: "sitemap", 3: "page", 4: "feed"}
+    assert {k: r.fetch_kind for k, r in out.items()} == {
+        1: "feed",
+        2: "sitemap",
+        3: "page",
+        4: "feed",
+    }
 
 
 def test_a_bucket_without_live_rows_is_folded_through_what_is_in():
     row = {"rows": 3, "log_rows": 0, **{f"next_due_{c}": None for c in range(4)}}
-    known = {1: {"host_bucket": 1, "folded_through": 2, **row}, 2: {"host_bucket": 2, "folded_through": 2, **row}, 3: {"host_bucket": 3, "folded_through": 9, **row}}
+    known = {
+        1: {"host_bucket": 1, "folded_through": 2, **row},
+        2: {"host_bucket": 2, "folded_through": 2, **row},
+        3: {"host_bucket": 3, "folded_through": 9, **row},
+    }
     waiting = [{"host_bucket": 2, "log_rows": 5, **{f"next_due_{c}": None for c in range(4)}}]
     out = merge_summaries(known, {4: {"host_bucket": 4, "folded_through": 7, **row}}, waiting, 7)
-    assert {b: r["folded_through"] for b, r in out.items()} == {1: 7, 2: 2, 3: 9, 4: 7}  # of 2 rows from 3 on are not in the base yet
+    assert {b: r["folded_through"] for b, r in out.items()} == {
+        1: 7,
+        2: 2,
+        3: 9,
+        4: 7,
+    }  # of 2 rows from 3 on are not in the base yet

@@ -1,4 +1,6 @@
-"""Rounds side by side in any order: whatever was written to the log is in the base or waits for the next fold. A plain model, without Spark, of what `update` does."""
+"""Rounds side by side in any order: whatever was written to the log is in the base or waits for the
+next fold. A plain model, without Spark, of what `update` does.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Rounds(RuleBasedStateMachine):
 
         def waits(bucket, no):
             through = self.buckets.get(bucket, {}).get("folded_through")
-            return (above is None or no > above) and (through is None or no > min(through, again - 1 if again else through))
+            return (above is None or no > above) and (
+                through is None or no > min(through, again - 1 if again else through)
+            )
 
         return [row for row in self.log if waits(*row[:2])]
 
@@ -63,18 +67,33 @@ class Rounds(RuleBasedStateMachine):
     @precondition(lambda self: self.parsed & set(self.open))
     @rule(data=st.data(), buckets=BUCKETS, share=st.integers(1, 4), dies=st.booleans())
     def updates(self, data, buckets, share, dies):
-        """Also once more, and after a parse that found more. share: how many buckets are folded at most; dies: between the base and its summary."""
+        """Also once more, and after a parse that found more.
+
+        share: how many buckets are folded at most; dies: between the base and its summary.
+        """
         no = self.a_round(data, self.parsed & set(self.open))
         if not dies:
             self.write(no, buckets)
         low = all_in(no, (o for o in self.open if o != no))
         live = self.live(again=no)
-        seen = [{"host_bucket": b, "log_rows": n, **DUE} for b, n in sorted(Counter(b for b, _, _ in live).items())]
+        seen = [
+            {"host_bucket": b, "log_rows": n, **DUE}
+            for b, n in sorted(Counter(b for b, _, _ in live).items())
+        ]
         fold = {r["host_bucket"] for r in data.draw(st.permutations(seen))[:share]}
         self.base.update(row for row in live if row[0] in fold)
         if not dies:
-            fresh = {b: {"host_bucket": b, "rows": 1, "log_rows": 0, "folded_through": low, **DUE} for b in fold}
-            self.buckets = merge_summaries(self.buckets, fresh, [r for r in seen if r["host_bucket"] not in fold], low, again=no)
+            fresh = {
+                b: {"host_bucket": b, "rows": 1, "log_rows": 0, "folded_through": low, **DUE}
+                for b in fold
+            }
+            self.buckets = merge_summaries(
+                self.buckets,
+                fresh,
+                [r for r in seen if r["host_bucket"] not in fold],
+                low,
+                again=no,
+            )
             self.updated.add(no)
 
     @precondition(lambda self: self.open)
@@ -86,7 +105,9 @@ class Rounds(RuleBasedStateMachine):
     @rule()
     def drops_folded_rows(self):
         """`maintain`."""
-        through = min([no - 1 for _, no, _ in self.live()] + [no - 1 for no in self.open], default=self.last)
+        through = min(
+            [no - 1 for _, no, _ in self.live()] + [no - 1 for no in self.open], default=self.last
+        )
         self.log = [row for row in self.log if row[1] > through]
 
     @invariant()

@@ -1,4 +1,6 @@
-"""Rounds that are open at the same time, through the stages that read and write the frontier: no URL is lost whichever updates first."""
+"""Rounds that are open at the same time, through the stages that read and write the frontier: no
+URL is lost whichever updates first.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,38 @@ NOW = 1_767_225_600.0
 
 
 def make(spark, folder) -> Job:
-    return Job(Crawl(folder, parse_config("", "test", ("frontier.buckets=8",))), quick=True, spark=spark)
+    return Job(
+        Crawl(folder, parse_config("", "test", ("frontier.buckets=8",))), quick=True, spark=spark
+    )
 
 
 def parsed(job: Job, round_, keys) -> None:
     """What parse writes of pages that link to these."""
-    rows = [found_row(f"http://h{k}.example/", url_key(f"http://h{k}.example/"), f"h{k}.example", f"h{k}.example", k % 8, source="link", now=NOW) for k in keys]
-    mine = {"updated_no": round_.no, "round_id": round_.id, "writer": "parse", "kind": "found", "seq": 0, "force": False, "mode": "keep"}
+    rows = [
+        found_row(
+            f"http://h{k}.example/",
+            url_key(f"http://h{k}.example/"),
+            f"h{k}.example",
+            f"h{k}.example",
+            k % 8,
+            source="link",
+            now=NOW,
+        )
+        for k in keys
+    ]
+    mine = {
+        "updated_no": round_.no,
+        "round_id": round_.id,
+        "writer": "parse",
+        "kind": "found",
+        "seq": 0,
+        "force": False,
+        "mode": "keep",
+    }
     with job.crawl.lock:
-        job.tables.replace("crawldb_log", [r | mine for r in rows], {"round_id": [round_.id], "writer": ["parse"]})
+        job.tables.replace(
+            "crawldb_log", [r | mine for r in rows], {"round_id": [round_.id], "writer": ["parse"]}
+        )
 
 
 def known(job: Job) -> set[str]:
@@ -39,9 +64,21 @@ def waiting(job: Job) -> set[str]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_url_is_lost(spark, tmp_path, monkeypatch, seed):
-    """Three rounds parse and update in a drawn order, a drawn share of the buckets is folded each time."""
+    """Three rounds parse and update in a drawn order, a drawn share of the buckets is folded each
+    time.
+    """
     rng, job = random.Random(seed), make(spark, tmp_path)
-    monkeypatch.setattr(stages, "fold_choice", lambda _, rows: sorted(r["host_bucket"] for r in rng.sample(rows, rng.randint(1, max(1, len(rows) // 2)))) if rows else [])
+    monkeypatch.setattr(
+        stages,
+        "fold_choice",
+        lambda _, rows: (
+            sorted(
+                r["host_bucket"] for r in rng.sample(rows, rng.randint(1, max(1, len(rows) // 2)))
+            )
+            if rows
+            else []
+        ),
+    )
     rounds = [job.crawl.open_round(NOW + n) for n in range(3)]
     order = rng.sample([0, 0, 1, 1, 2, 2], 6)
     written: set[str] = set()
@@ -80,7 +117,9 @@ def test_new_seeds_of_a_round_that_has_updated_the_frontier_are_refused(spark, t
     job.run("update", round_)
     with pytest.raises(CrawlError, match="inject into the next one"):
         job.run("inject", round_, force=True, lines=["http://late.example/"])
-    assert job.run("inject", round_, force=True, lines=first)["rows_in"] == 2  # those that are there already
+    assert (
+        job.run("inject", round_, force=True, lines=first)["rows_in"] == 2
+    )  # those that are there already
     job.run("inject", later := job.crawl.open_round(NOW), lines=["http://late.example/"])
     job.run("update", later)
     assert known(job) == {*first, "http://late.example/"}

@@ -1,4 +1,6 @@
-"""New connections: to checked addresses one after the other, or through a proxy, with TLS where the URL says so."""
+"""New connections: to checked addresses one after the other, or through a proxy, with TLS where the
+URL says so.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,27 @@ MAX_TRIES = 3  # addresses of one host
 
 
 class Dialer:
-    """`tls`: context that verifies (default: the process's own). `make`: a connection's protocol."""
+    """`tls`: context that verifies (default: the process's own).
 
-    def __init__(self, fetch: Fetch, guard: Guard, resolver: Resolves, tls: SSLContext | None, make: Callable[[], Connection]) -> None:
+    `make`: a connection's protocol.
+    """
+
+    def __init__(
+        self,
+        fetch: Fetch,
+        guard: Guard,
+        resolver: Resolves,
+        tls: SSLContext | None,
+        make: Callable[[], Connection],
+    ) -> None:
         self.resolver = resolver
         self._guard, self._tls, self._make = guard, tls, make
         self._unverified = frozenset(h.lower() for h in fetch.unverified_tls_hosts)
 
     async def open(self, place: Place, left_s: Callable[[], float]) -> Connection:
-        """A connection that may carry the request; the caller cancels it when no time is left (`left_s`). Raises Refused."""
+        """A connection that may carry the request; the caller cancels it when no time is left
+        (`left_s`). Raises Refused.
+        """
         admitted = await self._guard.admit(place)
         if admitted.proxy is not None:
             return await self._through(admitted.proxy, place, admitted)
@@ -60,7 +74,10 @@ class Dialer:
             raise Refused(Reason.PROXY_FAIL, connect_reason(err).reason) from None
 
     async def dial(self, place: Place, admitted: Admitted, ip: str) -> Connection:
-        """One connection to exactly this address. Raises OSError (SSLError), Refused (PROXY_FAIL)."""
+        """One connection to exactly this address.
+
+        Raises OSError (SSLError), Refused (PROXY_FAIL).
+        """
         loop, proxy, secure = asyncio.get_running_loop(), admitted.proxy, place.scheme == "https"
         address: tuple[str, int] | None = (ip, proxy.port if proxy else admitted.port)
         sock = socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM)

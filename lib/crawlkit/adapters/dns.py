@@ -1,6 +1,8 @@
-"""Names to addresses: a cache with the records' own lifetimes over several name servers (REQUIREMENTS E3).
+"""Names to addresses: a cache with the records' own lifetimes over several name servers
+(REQUIREMENTS E3).
 
-Nothing here raises for what a server answers: `Resolver.resolve` raises Refused (DNS_NXDOMAIN, DNS_FAIL) only.
+Nothing here raises for what a server answers: `Resolver.resolve` raises Refused (DNS_NXDOMAIN,
+DNS_FAIL) only.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _SYSTEM_TTL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """An answer of a resolver: addresses, or `error` DNS_NXDOMAIN (no such name, no address) or DNS_FAIL."""
+    """An answer of a resolver: addresses, or `error` DNS_NXDOMAIN (no such name, no address) or
+    DNS_FAIL.
+    """
 
     addresses: tuple[str, ...] = ()
     ttl_s: float = 0.0
@@ -59,8 +63,10 @@ class _Entry:
 
 
 class Resolver:
-    """Cache in front of `query`. One question at a time for a name; a hot name is refreshed before it expires;
-    when all servers fail, the last known addresses serve on for a day.
+    """Cache in front of `query`.
+
+    One question at a time for a name; a hot name is refreshed before it expires; when all servers
+    fail, the last known addresses serve on for a day.
 
     Args:
         query: asks the servers; default NameServers() or, with none configured, the system.
@@ -68,7 +74,14 @@ class Resolver:
         hosts: names that never go to a server (default: the system's hosts file).
     """
 
-    def __init__(self, query: Query | None = None, *, clock: Callable[[], float] = time.monotonic, hosts: Mapping[str, tuple[str, ...]] | None = None, max_entries: int = 200_000) -> None:
+    def __init__(
+        self,
+        query: Query | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        hosts: Mapping[str, tuple[str, ...]] | None = None,
+        max_entries: int = 200_000,
+    ) -> None:
         self._query = query or system_query
         self._clock = clock
         self._hosts = read_hosts() if hosts is None else hosts
@@ -93,7 +106,9 @@ class Resolver:
         if entry is not None and now < entry.expires:
             self.counts["hits"] += 1
             entry.hits += 1
-            if entry.hits > REFRESH_MIN_HITS and now > entry.expires - REFRESH_SHARE * (entry.expires - entry.asked):
+            if entry.hits > REFRESH_MIN_HITS and now > entry.expires - REFRESH_SHARE * (
+                entry.expires - entry.asked
+            ):
                 self.counts["refreshed"] += name not in self._asking
                 self._ask(name)
             lookup = entry.lookup
@@ -120,7 +135,9 @@ class Resolver:
             await self._query.close()
 
     def _fixed(self, name: str) -> Lookup | None:
-        if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 6.3: never asked of a server
+        if name == "localhost" or name.endswith(
+            ".localhost"
+        ):  # RFC 6761 6.3: never asked of a server
             return Lookup(("127.0.0.1", "::1"), _SYSTEM_TTL_S)
         addresses = self._hosts.get(name)
         return Lookup(addresses, _SYSTEM_TTL_S) if addresses else None
@@ -138,14 +155,21 @@ class Resolver:
             asked = self._clock()
             lookup = await self._query(name)
         old = self._entries.pop(name, None)
-        true_until = asked + (min(lookup.ttl_s, MAX_NEGATIVE_S if lookup.error else MAX_TTL_S) if lookup.ttl_s < SIGN_BIT else 0.0)
+        true_until = asked + (
+            min(lookup.ttl_s, MAX_NEGATIVE_S if lookup.error else MAX_TTL_S)
+            if lookup.ttl_s < SIGN_BIT
+            else 0.0
+        )
         expires = true_until
         if lookup.error is Reason.DNS_FAIL:
             self.counts["failures"] += 1
             expires = asked + FAIL_S
             if old is not None and old.lookup.addresses and asked < old.true_until + MAX_STALE_S:
                 self.counts["stale"] += 1
-                lookup, true_until = replace(old.lookup, stale=asked >= old.true_until), old.true_until
+                lookup, true_until = (
+                    replace(old.lookup, stale=asked >= old.true_until),
+                    old.true_until,
+                )
         if expires > asked:
             self._entries[name] = _Entry(lookup, asked, expires, true_until)
             if len(self._entries) > self._max:
@@ -160,17 +184,31 @@ class _UdpServer:
         self.name, self._port = _address_port(setting)
 
     async def __call__(self, query: dns.message.Message, timeout_s: float) -> dns.message.Message:
-        return (await dns.asyncquery.udp_with_fallback(query, self.name, timeout=timeout_s, port=self._port, ignore_unexpected=True))[0]
+        return (
+            await dns.asyncquery.udp_with_fallback(
+                query, self.name, timeout=timeout_s, port=self._port, ignore_unexpected=True
+            )
+        )[0]
 
 
 class NameServers:
-    """Asks name servers (RFC 1035) in turn: the first that is not backing off; one that fails waits 1, 2, 4 ... 60 s.
+    """Asks name servers (RFC 1035) in turn: the first that is not backing off; one that fails waits
+    1, 2, 4 ... 60 s.
 
     `servers`: address, address:port, or https://host/path (RFC 8484, verified by `tls`).
     """
 
-    def __init__(self, servers: Sequence[str], *, timeout_s: float = 3.0, clock: Callable[[], float] = time.monotonic, tls: SSLContext | None = None) -> None:
-        self._servers = [HttpsServer(s, tls) if s.startswith("https://") else _UdpServer(s) for s in servers]
+    def __init__(
+        self,
+        servers: Sequence[str],
+        *,
+        timeout_s: float = 3.0,
+        clock: Callable[[], float] = time.monotonic,
+        tls: SSLContext | None = None,
+    ) -> None:
+        self._servers = [
+            HttpsServer(s, tls) if s.startswith("https://") else _UdpServer(s) for s in servers
+        ]
         self._timeout_s = timeout_s
         self._clock = clock
         self._failures = [0] * len(servers)
@@ -185,13 +223,17 @@ class NameServers:
         if four.addresses or four.detail == "no such name" or four.error is Reason.DNS_FAIL:
             return four
         six = await self._ask(question, "AAAA")
-        if six.addresses or six.error is Reason.DNS_FAIL:  # without an answer to this one it is not known that there is no address
+        if (
+            six.addresses or six.error is Reason.DNS_FAIL
+        ):  # without an answer to this one it is not known that there is no address
             return six
         return replace(four, ttl_s=min(four.ttl_s, six.ttl_s))
 
     async def _ask(self, name: dns.name.Name, kind: str) -> Lookup:
         now, detail = self._clock(), "no name server"
-        for at in sorted(range(len(self._servers)), key=lambda i: (max(self._retry_at[i] - now, 0.0), i)):
+        for at in sorted(
+            range(len(self._servers)), key=lambda i: (max(self._retry_at[i] - now, 0.0), i)
+        ):
             server = self._servers[at]
             query = dns.message.make_query(name, kind, use_edns=0, payload=1232)
             try:
@@ -213,12 +255,18 @@ class NameServers:
 
 
 def _read(reply: dns.message.Message) -> Lookup:
-    """Follows the aliases of a reply; the lifetime is the smallest on the way (RFC 2308 5 for negative answers)."""
+    """Follows the aliases of a reply; the lifetime is the smallest on the way (RFC 2308 5 for
+    negative answers).
+    """
     chain = reply.resolve_chaining()
     if chain.answer is None:
         nxdomain = reply.rcode() == dns.rcode.NXDOMAIN
         ttl = chain.minimum_ttl if chain.minimum_ttl < 2**31 - 1 else FAIL_S
-        return Lookup(error=Reason.DNS_NXDOMAIN, detail="no such name" if nxdomain else "no address", ttl_s=float(ttl))
+        return Lookup(
+            error=Reason.DNS_NXDOMAIN,
+            detail="no such name" if nxdomain else "no address",
+            ttl_s=float(ttl),
+        )
     return Lookup(tuple(rdata.to_text() for rdata in chain.answer), float(chain.minimum_ttl))
 
 
@@ -228,14 +276,20 @@ async def system_query(name: str) -> Lookup:
         rows = await asyncio.get_running_loop().getaddrinfo(name, 0, type=socket.SOCK_STREAM)
     except socket.gaierror as err:
         missing = err.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
-        return Lookup(error=Reason.DNS_NXDOMAIN if missing else Reason.DNS_FAIL, detail=str(err.strerror), ttl_s=_SYSTEM_TTL_S)
+        return Lookup(
+            error=Reason.DNS_NXDOMAIN if missing else Reason.DNS_FAIL,
+            detail=str(err.strerror),
+            ttl_s=_SYSTEM_TTL_S,
+        )
     except (UnicodeError, OSError) as err:
         return Lookup(error=Reason.DNS_NXDOMAIN, detail=type(err).__name__, ttl_s=_SYSTEM_TTL_S)
     return Lookup(tuple(dict.fromkeys(row[4][0] for row in rows)), _SYSTEM_TTL_S)
 
 
 def make_resolver(servers: Sequence[str] = ()) -> Resolver:
-    """A resolver over these name servers (config.Fetch.resolvers), else the system's, else the system's library."""
+    """A resolver over these name servers (config.Fetch.resolvers), else the system's, else the
+    system's library.
+    """
     if not servers:
         try:
             servers = [str(s) for s in dns.resolver.Resolver().nameservers]

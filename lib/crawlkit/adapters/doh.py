@@ -18,31 +18,48 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class HttpsServer:
-    """`url`: https://host[:port]/path; its host is the operator's word, and no address of it is refused."""
+    """`url`: https://host[:port]/path; its host is the operator's word, and no address of it is
+    refused.
+    """
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 443
         self._tls = tls
         self.name = self._host
-        fields = (f"POST {parts.path or '/dns-query'} HTTP/1.1", f"Host: {parts.netloc}", "Accept: application/dns-message", "Content-Type: application/dns-message")
+        fields = (
+            f"POST {parts.path or '/dns-query'} HTTP/1.1",
+            f"Host: {parts.netloc}",
+            "Accept: application/dns-message",
+            "Content-Type: application/dns-message",
+        )
         self._head = "\r\n".join(fields)
         self._idle: list[Stream] = []
 
     async def __call__(self, query: dns.message.Message, timeout_s: float) -> dns.message.Message:
-        """The reply. Raises OSError (TimeoutError among them), EOFError, ValueError, DNSException."""
+        """The reply.
+
+        Raises OSError (TimeoutError among them), EOFError, ValueError, DNSException.
+        """
         query.id = 0  # RFC 8484 4.1
         wire = query.to_wire()
         request = f"{self._head}\r\nContent-Length: {len(wire)}\r\n\r\n".encode("ascii") + wire
         async with asyncio.timeout(timeout_s):
             while True:
                 kept = self._idle.pop() if self._idle else None
-                stream = kept or await asyncio.open_connection(self._host, self._port, ssl=self._tls or default_context())
+                stream = kept or await asyncio.open_connection(
+                    self._host, self._port, ssl=self._tls or default_context()
+                )
                 reader = await self._exchange(stream, request)
                 if reader.received or not kept:
                     break  # else it was closed while idle
         kind = (reader.header("content-type") or "").partition(";")[0].strip().lower()
-        if reader.error or reader.truncated or reader.status != 200 or kind != "application/dns-message":
+        if (
+            reader.error
+            or reader.truncated
+            or reader.status != 200
+            or kind != "application/dns-message"
+        ):
             raise ValueError(f"HTTP {reader.status} {reader.error or kind}")
         reply = dns.message.from_wire(reader.body)
         if not query.is_response(reply):

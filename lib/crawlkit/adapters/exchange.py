@@ -17,9 +17,22 @@ SMALL_BYTES = 64 * 1024  # a body that is no longer than this waits for nobody
 
 
 class Exchange:
-    """One request under way: its clocks (effective seconds, see Engine) and what to do when they run out."""
+    """One request under way: its clocks (effective seconds, see Engine) and what to do when they
+    run out.
+    """
 
-    __slots__ = ("deadline", "connect_deadline", "cancel", "connection", "reader", "expired", "grace", "window_at", "window_bytes", "patience")
+    __slots__ = (
+        "deadline",
+        "connect_deadline",
+        "cancel",
+        "connection",
+        "reader",
+        "expired",
+        "grace",
+        "window_at",
+        "window_bytes",
+        "patience",
+    )
 
     def __init__(self, now: float, seconds: float) -> None:
         self.deadline = self.connect_deadline = now + seconds
@@ -43,7 +56,9 @@ class Exchange:
         self.grace = self.window_at = None
 
     def postpone(self, seconds: float) -> bool:
-        """We did not read, for want of memory: that time is not the server's, up to one deadline of it."""
+        """We did not read, for want of memory: that time is not the server's, up to one deadline of
+        it.
+        """
         if seconds > self.patience:
             return False
         self.patience -= seconds
@@ -52,10 +67,14 @@ class Exchange:
         return True
 
     def check(self, now: float, min_rate: int) -> None:
-        """Gives up what has run out of time at `now`, or whose body comes slower than `min_rate` bytes a second."""
+        """Gives up what has run out of time at `now`, or whose body comes slower than `min_rate`
+        bytes a second.
+        """
         seen = self.reader.received if self.reader else 0
         if now >= (self.deadline if self.reader else self.connect_deadline):
-            if self.grace is None:  # one more turn of the loop: what has arrived meanwhile still counts
+            if (
+                self.grace is None
+            ):  # one more turn of the loop: what has arrived meanwhile still counts
                 self.grace = seen
             elif not (self.reader and self.reader.done):
                 self._expire(seen)
@@ -70,7 +89,9 @@ class Exchange:
 
     def _expire(self, seen: int) -> None:
         if self.reader is None:
-            self.expired = Reason.CONNECT_TIMEOUT if self.connect_deadline < self.deadline else Reason.TIMEOUT
+            self.expired = (
+                Reason.CONNECT_TIMEOUT if self.connect_deadline < self.deadline else Reason.TIMEOUT
+            )
             if self.cancel:
                 cancel, self.cancel = self.cancel, None  # once: the task would not survive two
                 cancel()
@@ -83,8 +104,11 @@ class Exchange:
 
 
 class Budget:
-    """Bytes of bodies in memory: being read, or waiting to be stored. Over `limit` connections stop reading; they go on one
-    after the other as what is finished gets stored."""
+    """Bytes of bodies in memory: being read, or waiting to be stored.
+
+    Over `limit` connections stop reading; they go on one after the other as what is finished gets
+    stored.
+    """
 
     __slots__ = ("limit", "used", "_parked", "_waiting", "_leader", "_led")
 
@@ -99,7 +123,12 @@ class Budget:
     def take(self, n: int, reading: Connection | None = None) -> None:
         """`n` more bytes are held; the connection that reads them may have to wait."""
         self.used += n
-        if reading is not None and self.used > self.limit and reading.held > SMALL_BYTES and reading is not self._leader:
+        if (
+            reading is not None
+            and self.used > self.limit
+            and reading.held > SMALL_BYTES
+            and reading is not self._leader
+        ):
             self._park(reading)
             self._go_on()
 
@@ -114,7 +143,9 @@ class Budget:
         self._go_on()
 
     def tick(self) -> None:
-        """Now and then: a leader that has brought nothing since the last time makes way; where there is room, another goes on."""
+        """Now and then: a leader that has brought nothing since the last time makes way; where
+        there is room, another goes on.
+        """
         held = -1 if self._leader is None else self._leader.held
         if self._waiting and held >= 0 and held == self._led:
             self._park(self._leader)
@@ -146,9 +177,26 @@ class Budget:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One transport; reads into the engine's one buffer and feeds the reader of the exchange under way."""
+    """One transport; reads into the engine's one buffer and feeds the reader of the exchange under
+    way.
+    """
 
-    __slots__ = ("_buffer", "_budget", "held", "transport", "ip", "named", "reader", "refuses", "waiter", "first_byte", "idle_since", "lost", "used", "notes")
+    __slots__ = (
+        "_buffer",
+        "_budget",
+        "held",
+        "transport",
+        "ip",
+        "named",
+        "reader",
+        "refuses",
+        "waiter",
+        "first_byte",
+        "idle_since",
+        "lost",
+        "used",
+        "notes",
+    )
 
     def __init__(self, buffer: memoryview, budget: Budget) -> None:
         self._buffer, self._budget = buffer, budget
@@ -218,7 +266,9 @@ class Connection(asyncio.BufferedProtocol):
         except SSLError:
             return False
 
-    def exchange(self, data: bytes, reader: ResponseReader, refuses: Callable[[ResponseReader], bool] | None) -> asyncio.Future[None]:
+    def exchange(
+        self, data: bytes, reader: ResponseReader, refuses: Callable[[ResponseReader], bool] | None
+    ) -> asyncio.Future[None]:
         """Sends a request; the future is done when the reader is, or when the engine gives up."""
         self.reader, self.refuses, self.first_byte = reader, refuses, None
         self.waiter = asyncio.get_running_loop().create_future()

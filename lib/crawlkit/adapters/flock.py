@@ -1,7 +1,8 @@
-"""A lock between the processes of one machine: the commit lock W and the driver's hold on a round, on a local folder.
+"""A lock between the processes of one machine: the commit lock W and the driver's hold on a round,
+on a local folder.
 
-The kernel frees it when the holder dies, at any moment; a frozen holder keeps it. So no expiry is needed and no zombie
-can write (stores without flock: lease.LeaseLock).
+The kernel frees it when the holder dies, at any moment; a frozen holder keeps it. So no expiry is
+needed and no zombie can write (stores without flock: lease.LeaseLock).
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ class FileLock:
                     if time.monotonic() >= give_up:
                         holder = os.read(file, 100).decode("ascii", "replace").strip()
                         os.close(file)
-                        raise LockHeld(f"{self.what} is held by another process ({holder or 'unknown'}); wait for it or end it") from None
+                        raise LockHeld(
+                            f"{self.what} is held by another process ({holder or 'unknown'}); wait"
+                            " for it or end it"
+                        ) from None
                     time.sleep(0.05)
             os.ftruncate(file, 0)
             os.write(file, f"pid {os.getpid()}".encode())
@@ -53,7 +57,10 @@ class FileLock:
             self._file = None
 
     def check(self) -> None:
-        """Just before a commit. Raises LockHeld if the lock is not ours (or its file was removed)."""
+        """Just before a commit.
+
+        Raises LockHeld if the lock is not ours (or its file was removed).
+        """
         try:
             ours = self._file is not None and os.fstat(self._file).st_ino == self.path.stat().st_ino
         except FileNotFoundError:

@@ -1,7 +1,8 @@
-"""The one gate to the network: which URL may be connected to, and at which address (REQUIREMENTS E5).
+"""The one gate to the network: which URL may be connected to, and at which address (REQUIREMENTS
+E5).
 
-Role: whoever opens a connection asks here first and connects to exactly the addresses that come back, never to
-a name, so that no second look-up can change what was checked.
+Role: whoever opens a connection asks here first and connects to exactly the addresses that come
+back, never to a name, so that no second look-up can change what was checked.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def parse_place(url: str) -> Place:
     try:
         href = ada_url.URL(url).href
     except ValueError:
-        raise Refused(Reason.URL_INVALID) from None  # the URL may hold credentials: not in the message
+        raise Refused(
+            Reason.URL_INVALID
+        ) from None  # the URL may hold credentials: not in the message
     scheme, sep, rest = href.partition("://")
     if scheme not in _DEFAULT_PORTS or not sep:
         raise Refused(Reason.URL_SCHEME, scheme.partition(":")[0][:40])
@@ -69,7 +72,14 @@ def parse_place(url: str) -> Place:
         raise Refused(Reason.URL_HOST_EMPTY)
     host_header = name if port is None else f"{name}:{port}"
     target = "/" + path.partition("#")[0]
-    return Place(f"{scheme}://{host_header}{target}", scheme, name.strip("[]"), _DEFAULT_PORTS[scheme] if port is None else port, host_header, target)
+    return Place(
+        f"{scheme}://{host_header}{target}",
+        scheme,
+        name.strip("[]"),
+        _DEFAULT_PORTS[scheme] if port is None else port,
+        host_header,
+        target,
+    )
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
@@ -79,15 +89,25 @@ def _split_port(text: str) -> tuple[str, int | None]:
 
 
 class Guard:
-    """Applies config.Fetch (ports, allow_private, deny, connect_to) to URLs; `resolver` turns names into addresses."""
+    """Applies config.Fetch (ports, allow_private, deny, connect_to) to URLs; `resolver` turns names
+    into addresses.
+    """
 
     def __init__(self, fetch: Fetch, resolver: Resolves) -> None:
         self._resolver = resolver
         self._ports = frozenset(fetch.ports)
-        allow, deny = [ip_network(net) for net in fetch.allow_private], [ip_network(net) for net in fetch.deny]
+        allow, deny = (
+            [ip_network(net) for net in fetch.allow_private],
+            [ip_network(net) for net in fetch.deny],
+        )
         self._refusal = functools.lru_cache(1024)(lambda ip: address_refusal(ip, allow, deny))
-        self._connect_to = {pattern.lower(): _split_port(to) for pattern, to in fetch.connect_to.items()}
-        self._proxies = {pattern.lower(): parse_proxy(setting) or DIRECT for pattern, setting in fetch.proxy.items()}
+        self._connect_to = {
+            pattern.lower(): _split_port(to) for pattern, to in fetch.connect_to.items()
+        }
+        self._proxies = {
+            pattern.lower(): parse_proxy(setting) or DIRECT
+            for pattern, setting in fetch.proxy.items()
+        }
 
     def parse(self, url: str) -> Place:
         """The place of a URL whose port is allowed. Raises Refused (URL_..., PORT_FORBIDDEN)."""
@@ -102,8 +122,9 @@ class Guard:
         return None if found is DIRECT else found
 
     async def admit(self, place: Place) -> Admitted:
-        """The addresses to connect to, every one checked; behind a proxy they are checked as far as they can be known here.
-        Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL)."""
+        """The addresses to connect to, every one checked; behind a proxy they are checked as far as
+        they can be known here. Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL).
+        """
         mapped = of_host(self._connect_to, place.host) if self._connect_to else None
         port, stale, named, proxy = place.port, False, False, self.proxy_of(place.host)
         if mapped is not None:
@@ -111,9 +132,13 @@ class Guard:
         elif _is_address(place.host):
             addresses = (place.host,)
         elif proxy is not None:
-            hidden = (proxy.remote_dns and place.host.rpartition(".")[2] != "localhost") or place.host.endswith(".onion")
+            hidden = (
+                proxy.remote_dns and place.host.rpartition(".")[2] != "localhost"
+            ) or place.host.endswith(".onion")
             addresses = () if hidden else await self._known(place.host)
-        elif place.host == "onion" or place.host.endswith(".onion"):  # RFC 7686 2: never asked of a name server
+        elif place.host == "onion" or place.host.endswith(
+            ".onion"
+        ):  # RFC 7686 2: never asked of a name server
             raise Refused(Reason.DNS_NXDOMAIN, ".onion is reached through a proxy only")
         else:
             found = await self._resolver.resolve(place.host)
@@ -123,11 +148,17 @@ class Guard:
                 raise Refused(Reason.ADDRESS_FORBIDDEN, f"{ip}: {why}")
         if proxy is not None:
             return Admitted((), port, False, proxy, addresses[0] if mapped else place.host)
-        return Admitted(tuple(sorted(addresses, key=lambda ip: ":" in ip)) if len(addresses) > 1 else addresses, port, stale, named=named)
-
+        return Admitted(
+            tuple(sorted(addresses, key=lambda ip: ":" in ip)) if len(addresses) > 1 else addresses,
+            port,
+            stale,
+            named=named,
+        )
 
     async def _known(self, host: str) -> tuple[str, ...]:
-        """What a name leads to as seen from here; none if that cannot be told: then it is the proxy's to say."""
+        """What a name leads to as seen from here; none if that cannot be told: then it is the
+        proxy's to say.
+        """
         try:
             return (await self._resolver.resolve(host)).addresses[:MAX_ADDRESSES]
         except Refused:
@@ -140,4 +171,3 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-

@@ -1,8 +1,8 @@
 """The seam to stored objects: part manifests, leases, WARC files, control objects.
 
-`LocalObjects` keeps them below a folder, `objects_s3.S3Objects` in an S3 bucket; `open_objects` chooses. Keys are
-relative paths with `/`. Objects appear whole or not at all; compare-and-swap is atomic, on a folder between the
-processes of one machine (`flock`).
+`LocalObjects` keeps them below a folder, `objects_s3.S3Objects` in an S3 bucket; `open_objects`
+chooses. Keys are relative paths with `/`. Objects appear whole or not at all; compare-and-swap is
+atomic, on a folder between the processes of one machine (`flock`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,16 @@ class StoreFull(OSError):
 
 
 class StoreUnavailable(OSError):
-    """The store did not answer within the time for retries. Whether the last call was done is not known."""
+    """The store did not answer within the time for retries.
+
+    Whether the last call was done is not known.
+    """
 
 
 class StoreRefused(OSError):
-    """The store will not do it (no such bucket, no permission, no credentials); the message says what to change."""
+    """The store will not do it (no such bucket, no permission, no credentials); the message says
+    what to change.
+    """
 
 
 class ObjectMissing(KeyError):
@@ -51,7 +56,10 @@ class Objects(Protocol):
         """Store; False if the key exists (nothing is changed). Raises StoreFull, OSError."""
 
     def put_file_if_absent(self, key: str, path: Path) -> bool:
-        """Store a local file that will not be written to again; False if the key exists. Raises StoreFull, OSError."""
+        """Store a local file that will not be written to again; False if the key exists.
+
+        Raises StoreFull, OSError.
+        """
 
     def put(self, key: str, data: bytes) -> None:
         """Store, replacing what is there. Raises StoreFull, OSError."""
@@ -60,7 +68,10 @@ class Objects(Protocol):
         """Content and etag. Raises ObjectMissing."""
 
     def compare_and_swap(self, key: str, data: bytes, etag: str | None) -> str | None:
-        """Replace the content only if its etag is `etag` (None: only if absent). New etag, or None if it was not."""
+        """Replace the content only if its etag is `etag` (None: only if absent).
+
+        New etag, or None if it was not.
+        """
 
     def list(self, prefix: str = "") -> list[str]:
         """Keys that begin with `prefix`, sorted."""
@@ -78,7 +89,9 @@ class Objects(Protocol):
         """Unix s of the last write. Raises ObjectMissing."""
 
     def abort_unfinished(self, begun_before: float) -> int:
-        """Remove what writers that died have left half written since before a time (Unix s); how many."""
+        """Remove what writers that died have left half written since before a time (Unix s); how
+        many.
+        """
 
     def local_path(self, key: str) -> Path | None:
         """Where the object lies on this machine's disk; None if it does not."""
@@ -169,7 +182,9 @@ class LocalObjects:
 
     @contextlib.contextmanager
     def _temporary(self, src: BinaryIO) -> Iterator[Path]:
-        """`src` copied to a file of this file system and synced; gone at the end unless it was moved."""
+        """`src` copied to a file of this file system and synced; gone at the end unless it was
+        moved.
+        """
         folder = self.root / _TMP
         path = None
         with _full_is_clear(str(self.root)):
@@ -208,12 +223,17 @@ class LocalObjects:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         with open(self.root / _LOCK, "a") as f:
-            fcntl.flock(f, fcntl.LOCK_EX)  # released with the descriptor, also when the process dies
+            fcntl.flock(
+                f, fcntl.LOCK_EX
+            )  # released with the descriptor, also when the process dies
             yield
 
 
 def open_objects(place: str, s3: S3) -> Objects:
-    """The store at a place: `s3://bucket/prefix` (also `s3a://`), else a folder. Raises ConfigError."""
+    """The store at a place: `s3://bucket/prefix` (also `s3a://`), else a folder.
+
+    Raises ConfigError.
+    """
     if "://" not in place:
         return LocalObjects(Path(place))
     from crawlkit.adapters.objects_s3 import S3Objects  # boto3 takes half a second to load
@@ -222,7 +242,11 @@ def open_objects(place: str, s3: S3) -> Objects:
 
 
 def key_parts(key: str) -> list[str]:
-    """The segments of a key. Raises ValueError for what is none: empty or dot segments, NUL, names that the store uses itself."""
+    """The segments of a key.
+
+    Raises ValueError for what is none: empty or dot segments, NUL, names that the store uses
+    itself.
+    """
     parts = key.split("/")
     if any(p in ("", ".", "..") or "\0" in p for p in parts) or parts[0] in (_TMP, _LOCK):
         raise ValueError(f"not an object key: {key!r:.200}")
@@ -240,7 +264,9 @@ def _full_is_clear(where: str) -> Iterator[None]:
 
 
 def sweep(folder: Path, before: float) -> int:
-    """Remove files and empty folders below a folder that were last changed before a time (Unix s); how many files."""
+    """Remove files and empty folders below a folder that were last changed before a time (Unix s);
+    how many files.
+    """
     removed = 0
     for path in sorted(folder.rglob("*"), reverse=True) if folder.is_dir() else ():
         with contextlib.suppress(OSError):  # gone, or a folder that is not empty

@@ -1,7 +1,9 @@
-"""The operator's standing orders, `control/stop.json`: what running slots look at every few seconds.
+"""The operator's standing orders, `control/stop.json`: what running slots look at every few
+seconds.
 
-One small object, changed by compare-and-swap: hosts and domains that are stopped, the pace of single hosts, rounds that
-are paused or abandoned. `commands` says who gave an order and when; this says what holds now.
+One small object, changed by compare-and-swap: hosts and domains that are stopped, the pace of
+single hosts, rounds that are paused or abandoned. `commands` says who gave an order and when; this
+says what holds now.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ MAX_TRIES = 100
 
 
 class Orders(NamedTuple):
-    """hosts, domains: name -> reason. policies: host -> delay_s, parallel, quota_max, cycle_quota_max (null or absent: as configured)."""
+    """hosts, domains: name -> reason.
+
+    policies: host -> delay_s, parallel, quota_max, cycle_quota_max (null or absent: as configured).
+    """
 
     hosts: Mapping[str, str]
     domains: Mapping[str, str]
@@ -37,21 +42,40 @@ def parse_orders(raw: bytes) -> Orders:
         named = []
         for key in ("hosts", "domains"):
             given = row.get(key, {})
-            named.append({str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {str(k): "" for k in given})
+            named.append(
+                {str(k): str(v) for k, v in given.items()}
+                if isinstance(given, dict)
+                else {str(k): "" for k in given}
+            )
         policies = {str(h): _policy(p) for h, p in row.get("policies", {}).items()}
-        return Orders(*named, policies, frozenset(map(str, row.get("paused", ()))), frozenset(map(str, row.get("abandoned", ()))))
+        return Orders(
+            *named,
+            policies,
+            frozenset(map(str, row.get("paused", ()))),
+            frozenset(map(str, row.get("abandoned", ()))),
+        )
     except (TypeError, AttributeError, RecursionError) as e:
         raise ValueError(f"{ORDERS_KEY}: {e}") from None
 
 
 def _policy(p: Mapping[str, Any]) -> dict[str, Any]:
     delay_s, parallel = p.get("delay_s"), p.get("parallel")
-    quotas = {name: None if p.get(name) is None else int(p[name]) for name in ("quota_max", "cycle_quota_max")}
-    return {"delay_s": None if delay_s is None else float(delay_s), "parallel": max(1, int(parallel or 1)), **quotas}
+    quotas = {
+        name: None if p.get(name) is None else int(p[name])
+        for name in ("quota_max", "cycle_quota_max")
+    }
+    return {
+        "delay_s": None if delay_s is None else float(delay_s),
+        "parallel": max(1, int(parallel or 1)),
+        **quotas,
+    }
 
 
 def read_orders(objects: Objects) -> Orders:
-    """The orders in force; none if there is no such object. Raises ValueError if it cannot be read, OSError."""
+    """The orders in force; none if there is no such object.
+
+    Raises ValueError if it cannot be read, OSError.
+    """
     try:
         return parse_orders(objects.get(ORDERS_KEY)[0])
     except ObjectMissing:
@@ -59,7 +83,8 @@ def read_orders(objects: Objects) -> Orders:
 
 
 def change_orders(objects: Objects, change: Callable[[dict[str, Any]], None]) -> Orders:
-    """Change the orders: `change` edits the dict of them in place and may be called again if another was quicker.
+    """Change the orders: `change` edits the dict of them in place and may be called again if
+    another was quicker.
 
     Raises ValueError if what is there cannot be read, OSError.
     """
@@ -69,7 +94,13 @@ def change_orders(objects: Objects, change: Callable[[dict[str, Any]], None]) ->
         except ObjectMissing:
             raw, etag = b"{}", None
         now = parse_orders(raw)
-        row: dict[str, Any] = {"hosts": dict(now.hosts), "domains": dict(now.domains), "policies": dict(now.policies), "paused": sorted(now.paused), "abandoned": sorted(now.abandoned)}
+        row: dict[str, Any] = {
+            "hosts": dict(now.hosts),
+            "domains": dict(now.domains),
+            "policies": dict(now.policies),
+            "paused": sorted(now.paused),
+            "abandoned": sorted(now.abandoned),
+        }
         change(row)
         data = json.dumps(row, sort_keys=True).encode()
         if objects.compare_and_swap(ORDERS_KEY, data, etag) is not None:

@@ -1,7 +1,8 @@
 """Part manifests: what a slot has done, made durable piece by piece.
 
-`parts/{round_id}/{slot:05d}/{attempt:03d}/part-{n:05d}.json` holds JSON lines `{"rec": KIND, ...}`, written once, after the
-WARC file that it names is closed, verified and stored. KIND: capture, robots, host, warc, note. Bytes are base64.
+`parts/{round_id}/{slot:05d}/{attempt:03d}/part-{n:05d}.json` holds JSON lines `{"rec": KIND, ...}`,
+written once, after the WARC file that it names is closed, verified and stored. KIND: capture,
+robots, host, warc, note. Bytes are base64.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def encode_part(records: Iterable[Record]) -> bytes:
 
 
 def write_part(objects: Objects, key: str, data: bytes) -> None:
-    """Store one part; again is no error. Raises FileExistsError if another wrote it (two writers of one attempt), StoreFull, OSError."""
+    """Store one part; again is no error.
+
+    Raises FileExistsError if another wrote it (two writers of one attempt), StoreFull, OSError.
+    """
     if not objects.put_if_absent(key, data) and objects.get(key)[0] != data:
         raise FileExistsError(f"{key} exists: two writers took the same attempt")
 
@@ -140,7 +144,11 @@ def decode(line: bytes) -> Record:
         known = {}
         for f in dataclasses.fields(cls):
             if f.name in row:
-                known[f.name] = base64.b64decode(row[f.name], validate=True) if f.name in _BYTES else row[f.name]
+                known[f.name] = (
+                    base64.b64decode(row[f.name], validate=True)
+                    if f.name in _BYTES
+                    else row[f.name]
+                )
             elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
                 known[f.name] = None
         return cls(**known)
@@ -148,7 +156,12 @@ def decode(line: bytes) -> Record:
         raise ValueError(f"not a record: {e!r:.200}") from None
 
 
-_CLASSES: dict[str, type] = {"capture": Capture, "robots": RobotsCopy, "warc": WarcFile, "note": Note}
+_CLASSES: dict[str, type] = {
+    "capture": Capture,
+    "robots": RobotsCopy,
+    "warc": WarcFile,
+    "note": Note,
+}
 _NAMES = {cls: name for name, cls in _CLASSES.items()}
 
 

@@ -1,6 +1,8 @@
-"""Egress through proxies (REQUIREMENTS E4): HTTP (RFC 9110 9.3.6 CONNECT, RFC 9112 3.2.2 absolute form) and SOCKS 5 (RFC 1928, 1929).
+"""Egress through proxies (REQUIREMENTS E4): HTTP (RFC 9110 9.3.6 CONNECT, RFC 9112 3.2.2 absolute
+form) and SOCKS 5 (RFC 1928, 1929).
 
-The proxy resolves the name; so there is no address of the server's to connect to or to record. Its credentials stand in no message.
+The proxy resolves the name; so there is no address of the server's to connect to or to record. Its
+credentials stand in no message.
 """
 
 from __future__ import annotations
@@ -18,7 +20,17 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.http1_head import HEAD_END, parse_head
 
 MAX_REPLY_BYTES = 8 * 1024
-_SOCKS_FAILURES = ("", "general failure", "not allowed by its rules", "network unreachable", "host unreachable", "connection refused", "TTL expired", "command not supported", "address type not supported")
+_SOCKS_FAILURES = (
+    "",
+    "general failure",
+    "not allowed by its rules",
+    "network unreachable",
+    "host unreachable",
+    "connection refused",
+    "TTL expired",
+    "command not supported",
+    "address type not supported",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +49,12 @@ class Proxy:
         """Proxy-Authorization of HTTP (RFC 7617), if there are credentials."""
         if not self.user:
             return []
-        return [("Proxy-Authorization", "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode())]
+        return [
+            (
+                "Proxy-Authorization",
+                "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode(),
+            )
+        ]
 
 
 def parse_proxy(setting: str) -> Proxy | None:
@@ -52,11 +69,21 @@ def parse_proxy(setting: str) -> Proxy | None:
         scheme = host = port = None
     if scheme not in ("http", "socks5") or not host or not port:
         raise ConfigError("fetch.proxy: a value is not http://host:port or socks5://host:port")
-    return Proxy(scheme, host, port, unquote(parts.username or ""), unquote(parts.password or ""), parts.scheme == "socks5h")
+    return Proxy(
+        scheme,
+        host,
+        port,
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+        parts.scheme == "socks5h",
+    )
 
 
 async def tunnel(sock: socket.socket, proxy: Proxy, host: str, port: int) -> None:
-    """Makes a connected, non-blocking socket lead on to host:port. Raises Refused (PROXY_FAIL), OSError."""
+    """Makes a connected, non-blocking socket lead on to host:port.
+
+    Raises Refused (PROXY_FAIL), OSError.
+    """
     try:
         await (_socks5 if proxy.scheme == "socks5" else _connect)(sock, proxy, host, port)
     except EOFError:
@@ -67,7 +94,14 @@ async def _connect(sock: socket.socket, proxy: Proxy, host: str, port: int) -> N
     loop = asyncio.get_running_loop()
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     fields = [("Host", authority), *proxy.authorization]
-    await loop.sock_sendall(sock, (f"CONNECT {authority} HTTP/1.1\r\n" + "".join(f"{n}: {v}\r\n" for n, v in fields) + "\r\n").encode("latin-1"))
+    await loop.sock_sendall(
+        sock,
+        (
+            f"CONNECT {authority} HTTP/1.1\r\n"
+            + "".join(f"{n}: {v}\r\n" for n, v in fields)
+            + "\r\n"
+        ).encode("latin-1"),
+    )
     reply = b""
     while not (end := HEAD_END.search(reply)):
         got = await loop.sock_recv(sock, MAX_REPLY_BYTES)
@@ -80,8 +114,17 @@ async def _connect(sock: socket.socket, proxy: Proxy, host: str, port: int) -> N
         status = parse_head(reply[: end.end()]).status
     except Refused as refusal:
         raise Refused(Reason.PROXY_FAIL, f"answer to CONNECT: {refusal.detail}") from None
-    if status // 100 != 2 or end.end() != len(reply):  # the server speaks second: bytes before we do are not its own
-        raise Refused(Reason.PROXY_FAIL, f"CONNECT answered {status}" if status // 100 != 2 else "bytes after the answer to CONNECT")
+    if status // 100 != 2 or end.end() != len(
+        reply
+    ):  # the server speaks second: bytes before we do are not its own
+        raise Refused(
+            Reason.PROXY_FAIL,
+            (
+                f"CONNECT answered {status}"
+                if status // 100 != 2
+                else "bytes after the answer to CONNECT"
+            ),
+        )
 
 
 async def _socks5(sock: socket.socket, proxy: Proxy, host: str, port: int) -> None:
@@ -89,7 +132,10 @@ async def _socks5(sock: socket.socket, proxy: Proxy, host: str, port: int) -> No
     await loop.sock_sendall(sock, b"\x05\x02\x00\x02" if proxy.user else b"\x05\x01\x00")
     version, method = await _read(sock, 2)
     if version != 5 or method not in ((0, 2) if proxy.user else (0,)):
-        raise Refused(Reason.PROXY_FAIL, "SOCKS: no method of authentication agreed" if version == 5 else "no SOCKS 5 proxy")
+        raise Refused(
+            Reason.PROXY_FAIL,
+            "SOCKS: no method of authentication agreed" if version == 5 else "no SOCKS 5 proxy",
+        )
     if method == 2:
         user, password = proxy.user.encode()[:255], proxy.password.encode()[:255]
         await loop.sock_sendall(sock, b"\x01%c%b%c%b" % (len(user), user, len(password), password))
@@ -98,7 +144,10 @@ async def _socks5(sock: socket.socket, proxy: Proxy, host: str, port: int) -> No
     await loop.sock_sendall(sock, b"\x05\x01\x00" + _socks_address(host) + port.to_bytes(2, "big"))
     _, code, _, kind = await _read(sock, 4)
     if code != 0:
-        raise Refused(Reason.PROXY_FAIL, f"SOCKS: {_SOCKS_FAILURES[code] if code < len(_SOCKS_FAILURES) else code}")
+        raise Refused(
+            Reason.PROXY_FAIL,
+            f"SOCKS: {_SOCKS_FAILURES[code] if code < len(_SOCKS_FAILURES) else code}",
+        )
     if kind not in (1, 3, 4):
         raise Refused(Reason.PROXY_FAIL, "SOCKS: unknown type of address")
     await _read(sock, {1: 4, 4: 16}.get(kind) or (await _read(sock, 1))[0])

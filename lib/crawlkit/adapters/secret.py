@@ -1,4 +1,6 @@
-"""Where a secret of the configuration comes from: so that it need not stand in the configuration itself (REQUIREMENTS E6)."""
+"""Where a secret of the configuration comes from: so that it need not stand in the configuration
+itself (REQUIREMENTS E6).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ MAX_SECRET_BYTES = 64 * 1024
 
 
 def secret(setting: str) -> str:
-    """What `env:NAME` or `file:PATH` holds, without white space round it; any other text itself. Raises ConfigError, which names the source only."""
+    """What `env:NAME` or `file:PATH` holds, without white space round it; any other text itself.
+
+    Raises ConfigError, which names the source only.
+    """
     source, _, name = setting.partition(":")
     if source == "env":
         if name not in os.environ:

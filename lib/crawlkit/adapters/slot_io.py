@@ -1,4 +1,6 @@
-"""What a slot is given of the outside, what its earlier attempts left, and its small control objects."""
+"""What a slot is given of the outside, what its earlier attempts left, and its small control
+objects.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,14 @@ class Fetches(Protocol):
     resolver: Resolves
     budget: Budget
 
-    async def fetch(self, request: FetchRequest, *, deadline_s: float | None = None, content_types: tuple[str, ...] | None = None, max_body_bytes: int | None = None) -> Answer: ...
+    async def fetch(
+        self,
+        request: FetchRequest,
+        *,
+        deadline_s: float | None = None,
+        content_types: tuple[str, ...] | None = None,
+        max_body_bytes: int | None = None,
+    ) -> Answer: ...
 
     async def close(self) -> None: ...
 
@@ -41,7 +50,10 @@ def make_engine(fetch: Fetch) -> Fetches:
 
 @dataclass
 class SlotIO:
-    """Everything outside that a slot touches. `objects`: leases, parts, progress, stop list. `spool`: local folder for open WARC files."""
+    """Everything outside that a slot touches. `objects`: leases, parts, progress, stop list.
+
+    `spool`: local folder for open WARC files.
+    """
 
     objects: Objects
     warcs: Objects
@@ -72,12 +84,21 @@ class Earlier:
 
 
 def round_about(objects: Objects, round_id: str) -> bytes:
-    """Name, number, nominal time, seed and rules of a round as JSON, for the log records of its WARC files. Raises OSError."""
+    """Name, number, nominal time, seed and rules of a round as JSON, for the log records of its
+    WARC files. Raises OSError.
+    """
     try:
         row = json.loads(objects.get(f"rounds/{round_id}/round.json")[0])
     except ObjectMissing:  # a single URL, fetched outside of a crawl
         row = {"id": round_id}
-    return json.dumps({k: row[k] for k in ("id", "no", "now", "seed", "config_digest", "opened_at", "rules") if k in row}, separators=(",", ":")).encode()
+    return json.dumps(
+        {
+            k: row[k]
+            for k in ("id", "no", "now", "seed", "config_digest", "opened_at", "rules")
+            if k in row
+        },
+        separators=(",", ":"),
+    ).encode()
 
 
 def read_earlier(objects: Objects, round_id: str, slot: int) -> Earlier:
@@ -88,7 +109,13 @@ def read_earlier(objects: Objects, round_id: str, slot: int) -> Earlier:
             if isinstance(r, Capture):
                 if r.is_outcome:
                     e.done.add((r.url_key, r.kind))
-                if r.record_type == "response" and r.payload_digest and r.body_bytes and not r.truncated and r.started is not None:
+                if (
+                    r.record_type == "response"
+                    and r.payload_digest
+                    and r.body_bytes
+                    and not r.truncated
+                    and r.started is not None
+                ):
                     e.stored.setdefault(r.payload_digest, Stored(r.capture_id, r.url, r.started))
             elif isinstance(r, HostState):
                 e.states[r.host] = r
@@ -100,9 +127,15 @@ def read_earlier(objects: Objects, round_id: str, slot: int) -> Earlier:
 def claim_attempt(objects: Objects, round_id: str, slot: int, holder: str) -> int:
     """The first attempt number (1, 2, ...) that nobody has taken, now taken."""
     prefix = slot_prefix(round_id, slot)
-    taken = [int(m[1]) for key in objects.list(prefix) if (m := re.match(r"([0-9]+)/", key[len(prefix) :]))]
+    taken = [
+        int(m[1])
+        for key in objects.list(prefix)
+        if (m := re.match(r"([0-9]+)/", key[len(prefix) :]))
+    ]
     attempt = max(taken, default=0) + 1
-    while not objects.put_if_absent(f"{prefix}{attempt:03d}/begun.json", json.dumps({"holder": holder}).encode()):
+    while not objects.put_if_absent(
+        f"{prefix}{attempt:03d}/begun.json", json.dumps({"holder": holder}).encode()
+    ):
         attempt += 1
     return attempt
 

@@ -16,7 +16,9 @@ from crawlkit.rules.politeness import HostState
 
 
 class Ledger:
-    """Lives in the event loop; only `_write` hands work to the one thread in which `recorder` runs."""
+    """Lives in the event loop; only `_write` hands work to the one thread in which
+    `recorder` runs.
+    """
 
     def __init__(self, recorder: Recorder, attempt: int, rows: int) -> None:
         self._recorder, self._attempt = recorder, attempt
@@ -34,10 +36,21 @@ class Ledger:
         self._plain.append(capture)
         self._count(judged)
 
-    async def answered(self, item: FetchItem, judged: Judged, answer: Answer, delay_s: float, state: HostState, *, is_outcome: bool = True, copy: RobotsCopy | None = None) -> None:
+    async def answered(
+        self,
+        item: FetchItem,
+        judged: Judged,
+        answer: Answer,
+        delay_s: float,
+        state: HostState,
+        *,
+        is_outcome: bool = True,
+        copy: RobotsCopy | None = None,
+    ) -> None:
         """Store an answer and the row's outcome with it; waits until it is with the writer's file.
 
-        `is_outcome` False: a record beside the outcome (a hop of robots.txt); `item` then describes the request.
+        `is_outcome` False: a record beside the outcome (a hop of robots.txt); `item` then describes
+        the request.
         """
         capture = self._capture(item, judged)
         describe(capture, answer)
@@ -53,7 +66,9 @@ class Ledger:
         await self._write(self._recorder.add, capture, answer, item, state, copy)
 
     async def durable(self, state: HostState) -> None:
-        """Returns when the host's state cannot be forgotten any more; states that come together share a part."""
+        """Returns when the host's state cannot be forgotten any more; states that come together
+        share a part.
+        """
         self._events.append(state)
         if self._events_task is None:
             self._events_task = asyncio.get_running_loop().create_task(self._write_events())
@@ -84,10 +99,23 @@ class Ledger:
 
     def _capture(self, item: FetchItem, judged: Judged) -> Capture:
         return Capture(
-            "", item.round_id, item.url_key, item.url, item.kind, item.host, item.slot, self._attempt, 0, str(judged.outcome),
-            reason=None if judged.reason is None else str(judged.reason), detail=judged.detail, redirect_to=judged.redirect_to,
-            planned_depth=item.depth, planned_redirects=item.redirects, planned_class=item.priority_class,
-        )  # fmt: skip
+            "",
+            item.round_id,
+            item.url_key,
+            item.url,
+            item.kind,
+            item.host,
+            item.slot,
+            self._attempt,
+            0,
+            str(judged.outcome),
+            reason=None if judged.reason is None else str(judged.reason),
+            detail=judged.detail,
+            redirect_to=judged.redirect_to,
+            planned_depth=item.depth,
+            planned_redirects=item.redirects,
+            planned_class=item.priority_class,
+        )
 
     def _count(self, judged: Judged) -> None:
         self.left -= 1

@@ -1,7 +1,7 @@
 """One attempt of a slot: many hosts at once, each at its pace (REQUIREMENTS D, E2).
 
-Which host comes next is rules/pacing.py; what robots.txt says is slot_robots.py; what is kept of it is slot_ledger.py.
-Everything runs in one event loop.
+Which host comes next is rules/pacing.py; what robots.txt says is slot_robots.py; what is kept of it
+is slot_ledger.py. Everything runs in one event loop.
 """
 
 from __future__ import annotations
@@ -44,15 +44,38 @@ _SITEMAP_ACCEPT = "application/xml,text/xml,application/rss+xml,application/atom
 
 
 class SlotTask:
-    """`chance` makes the jitter; `quiet_since`: Unix s after which no request of an earlier attempt ended."""
+    """`chance` makes the jitter; `quiet_since`: Unix s after which no request of an earlier attempt
+    ended.
+    """
 
-    def __init__(self, items: list[FetchItem], cfg: Config, io: SlotIO, lease: Lease, earlier: Earlier, ledger: Ledger, quiet_since: float, chance: random.Random, stop: threading.Event | None) -> None:
-        self._cfg, self._io, self._lease, self._ledger, self._chance, self._stop = cfg, io, lease, ledger, chance, stop
+    def __init__(
+        self,
+        items: list[FetchItem],
+        cfg: Config,
+        io: SlotIO,
+        lease: Lease,
+        earlier: Earlier,
+        ledger: Ledger,
+        quiet_since: float,
+        chance: random.Random,
+        stop: threading.Event | None,
+    ) -> None:
+        self._cfg, self._io, self._lease, self._ledger, self._chance, self._stop = (
+            cfg,
+            io,
+            lease,
+            ledger,
+            chance,
+            stop,
+        )
         self._items, self._earlier = items, earlier
         self._round_id, self._slot = items[0].round_id, items[0].slot
         self._clock = SlotClock()
         self._deadline = self._clock() + cfg.round.minutes * 60
-        self._policy, self._allow = UrlPolicy.of(cfg.urls), tuple(ip_network(n) for n in cfg.fetch.allow_private)
+        self._policy, self._allow = (
+            UrlPolicy.of(cfg.urls),
+            tuple(ip_network(n) for n in cfg.fetch.allow_private),
+        )
         self._pacer = Pacer(cfg, self._deadline, quiet_since)
         self._origins = Origins(cfg, self._allow, self._owns)
         self._domains: dict[str, str] = {}  # host -> registered domain
@@ -64,7 +87,15 @@ class SlotTask:
     async def run(self) -> None:
         """Raises what run_slot says."""
         self._engine = self._io.engine(self._cfg.fetch)
-        self._sender = Sender(self._cfg, self._lease, self._engine, self._pacer, self._ledger, self._clock, self._chance)
+        self._sender = Sender(
+            self._cfg,
+            self._lease,
+            self._engine,
+            self._pacer,
+            self._ledger,
+            self._clock,
+            self._chance,
+        )
         self._guard = Guard(self._cfg.fetch, self._engine.resolver)
         self._wake, self._over = asyncio.Event(), asyncio.Event()
         self._load()
@@ -77,10 +108,17 @@ class SlotTask:
                 await self._dispatch()
                 self._over.set()
             if self._ledger.left:
-                log.error("slot %d of round %s: %d rows got no outcome; the commit gives them back", self._slot, self._round_id, self._ledger.left)
+                log.error(
+                    "slot %d of round %s: %d rows got no outcome; the commit gives them back",
+                    self._slot,
+                    self._round_id,
+                    self._ledger.left,
+                )
             await self._ledger.finish(self._pacer.state(h) for h in self._sender.touched)
             if isinstance(self._engine.resolver, Resolver):
-                self._ledger.counts.update({f"dns_{name}": n for name, n in self._engine.resolver.counts.items()})
+                self._ledger.counts.update(
+                    {f"dns_{name}": n for name, n in self._engine.resolver.counts.items()}
+                )
             await self._show()
         except BaseExceptionGroup as group:
             raise _first(group) from None
@@ -90,7 +128,9 @@ class SlotTask:
     # -- what there is to do
 
     def _load(self) -> None:
-        """Queue the rows in rank order, robots rows first, so that each origin is known before its pages."""
+        """Queue the rows in rank order, robots rows first, so that each origin is known before its
+        pages.
+        """
         now, seen = self._clock(), set()
         for item in sorted(self._items, key=lambda i: (i.kind != "robots", i.rank)):
             if (item.url_key, item.kind) in seen:
@@ -105,7 +145,12 @@ class SlotTask:
                     self._engine.resolver.remember(item.host, state.last_ips)
             origin = self._origins[origin_of(item.url)]
             if origin.verdict is None and origin.fetch is None:
-                self._origins.load(origin, now, item if item.kind == "robots" else None, self._earlier.robots.get(origin.name))
+                self._origins.load(
+                    origin,
+                    now,
+                    item if item.kind == "robots" else None,
+                    self._earlier.robots.get(origin.name),
+                )
                 self._heed_crawl_delay(origin.host)
             if item.kind != "robots":
                 self._place(PageJob(item, origin))
@@ -118,7 +163,10 @@ class SlotTask:
     def _place(self, job: PageJob) -> None:
         item = job.item
         if item.not_before is not None and item.not_before > self._deadline:
-            self._ledger.done(item, Judged(Outcome.DEFERRED, Reason.ROUND_TIME, "not before the end of this round"))
+            self._ledger.done(
+                item,
+                Judged(Outcome.DEFERRED, Reason.ROUND_TIME, "not before the end of this round"),
+            )
         elif job.origin.usable(self._clock()):
             self._pacer.push(item.host, job, item.not_before)
         else:
@@ -130,7 +178,9 @@ class SlotTask:
         self._pacer.push(origin.host, RobotsJob(origin, self._origins.begin(origin)), urgent=True)
 
     def _owns(self, host: str) -> bool:
-        """Whether requests to a host are this slot's to pace; a new host of one of its domains is taken in."""
+        """Whether requests to a host are this slot's to pace; a new host of one of its domains is
+        taken in.
+        """
         domain = registered_domain(host)
         if host not in self._pacer and self._pacer.owns_domain(domain):
             self._pacer.add_host(domain, HostState(host))
@@ -148,17 +198,31 @@ class SlotTask:
     # -- the loop
 
     async def _dispatch(self) -> None:
-        """Start whatever may start, until nothing is left and nothing is under way. Raises LeaseLost."""
+        """Start whatever may start, until nothing is left and nothing is under way.
+
+        Raises LeaseLost.
+        """
         while True:
             self._wake.clear()
             if self._clock() >= self._deadline or (self._stop is not None and self._stop.is_set()):
                 for host in self._pacer.hosts():
                     self._give_up(host, Reason.ROUND_TIME)
-            may_send = self._lease.may_send(self._cfg.fetch.timeout_s) and self._round_id not in self._orders.paused
+            may_send = (
+                self._lease.may_send(self._cfg.fetch.timeout_s)
+                and self._round_id not in self._orders.paused
+            )
             if not self._may_go_on or self._lease.lost:
-                raise LeaseLost(f"slot {self._slot} of round {self._round_id}: its lease is lost, the rest is the next attempt's")
+                raise LeaseLost(
+                    f"slot {self._slot} of round {self._round_id}: its lease is lost, the rest is"
+                    " the next attempt's"
+                )
             steps = 0
-            while may_send and self._open < self._cfg.fetch.in_flight and steps < _STEPS_AT_ONCE and (step := self._pacer.next(self._clock())) is not None:
+            while (
+                may_send
+                and self._open < self._cfg.fetch.in_flight
+                and steps < _STEPS_AT_ONCE
+                and (step := self._pacer.next(self._clock())) is not None
+            ):
                 self._take(step)
                 steps += 1
             due = self._pacer.next_time()
@@ -167,11 +231,15 @@ class SlotTask:
             elif due == math.inf and not self._open and not self._resolving:
                 return
             else:
-                until = min(due, self._deadline) if self._open < self._cfg.fetch.in_flight else math.inf
+                until = (
+                    min(due, self._deadline) if self._open < self._cfg.fetch.in_flight else math.inf
+                )
                 await self._sleep(max(until - self._clock(), 0.0) if may_send else 0.2)
 
     async def _sleep(self, seconds: float) -> None:
-        """Until something ends or is added, at most so long and never over a second: lease and `stop` are looked at again."""
+        """Until something ends or is added, at most so long and never over a second: lease and
+        `stop` are looked at again.
+        """
         try:
             async with asyncio.timeout(min(seconds, 1.0)):
                 await self._wake.wait()
@@ -190,7 +258,9 @@ class SlotTask:
             self._start(step, self._page)
 
     def _may_fetch(self, ticket: Send) -> bool:
-        """Asked just before each page is sent: does its robots.txt let us? If not, the page has its outcome."""
+        """Asked just before each page is sent: does its robots.txt let us? If not, the page has its
+        outcome.
+        """
         item, origin = ticket.job.item, ticket.job.origin
         if not origin.usable(self._clock()):
             self._pacer.unused(ticket)
@@ -203,7 +273,9 @@ class SlotTask:
         if match is None:
             self._ledger.done(item, no_robots(origin))
         else:
-            self._ledger.done(item, Judged(Outcome.ROBOTS_DENIED, Reason.ROBOTS_RULE), robots_line=match.line)
+            self._ledger.done(
+                item, Judged(Outcome.ROBOTS_DENIED, Reason.ROBOTS_RULE), robots_line=match.line
+            )
         return False
 
     def _give_up(self, host: str, reason: Reason) -> None:
@@ -227,7 +299,9 @@ class SlotTask:
         task.add_done_callback(self._sends.discard)
 
     async def _resolve(self, host: str) -> None:
-        """Learn the address that the host's requests will go to; a failure is the request's to meet."""
+        """Learn the address that the host's requests will go to; a failure is the request's to
+        meet.
+        """
         try:
             address = (await self._guard.admit(parse_place(f"http://{host}/"))).addresses[0]
         except (Refused, IndexError):
@@ -240,28 +314,70 @@ class SlotTask:
 
     async def _page(self, ticket: Send) -> None:
         item = ticket.job.item
-        limits = {} if item.kind == "page" else {"accept": _SITEMAP_ACCEPT, "content_types": (), "max_body_bytes": max(self._cfg.fetch.max_body_bytes, sitemaps.MAX_BYTES)}
+        limits = (
+            {}
+            if item.kind == "page"
+            else {
+                "accept": _SITEMAP_ACCEPT,
+                "content_types": (),
+                "max_body_bytes": max(self._cfg.fetch.max_body_bytes, sitemaps.MAX_BYTES),
+            }
+        )
         answer = await self._sender.ask(item.url, item.etag, item.last_modified, **limits)
         await self._sender.settle(ticket, answer)
-        judged = judge(item.url, answer, bool(conditional_headers(item.etag, item.last_modified)), self._policy, self._allow)
-        await self._ledger.answered(item, judged, answer, ticket.delay_s, self._pacer.state(ticket.host))
+        judged = judge(
+            item.url,
+            answer,
+            bool(conditional_headers(item.etag, item.last_modified)),
+            self._policy,
+            self._allow,
+        )
+        await self._ledger.answered(
+            item, judged, answer, ticket.delay_s, self._pacer.state(ticket.host)
+        )
         self._sender.stored(answer)
 
     async def _robots(self, ticket: Send) -> None:
         origin, url = ticket.job.origin, ticket.job.url
-        answer = await self._sender.ask(url, accept=_ROBOTS_ACCEPT, content_types=(), max_body_bytes=self._cfg.robots.max_bytes + 1)
+        answer = await self._sender.ask(
+            url,
+            accept=_ROBOTS_ACCEPT,
+            content_types=(),
+            max_body_bytes=self._cfg.robots.max_bytes + 1,
+        )
         hop = self._origins.receive(origin, self._clock(), answer)
         self._heed_crawl_delay(origin.host)
         await self._sender.settle(ticket, answer)
         judged = judge(url, answer, False, self._policy, self._allow)
         if hop is None and judged.outcome is Outcome.REDIRECTED:
             judged = Judged(Outcome.HTTP_ERROR, origin.verdict.reason, judged.redirect_to)
-        request = FetchItem(self._round_id, url_key(url), url, ticket.host, self._domains[ticket.host], self._slot, 0, "robots")
-        is_outcome = hop is None and origin.item is not None and origin.verdict.reason is not Reason.ROBOTS_FOREIGN_HOST
+        request = FetchItem(
+            self._round_id,
+            url_key(url),
+            url,
+            ticket.host,
+            self._domains[ticket.host],
+            self._slot,
+            0,
+            "robots",
+        )
+        is_outcome = (
+            hop is None
+            and origin.item is not None
+            and origin.verdict.reason is not Reason.ROBOTS_FOREIGN_HOST
+        )
         if is_outcome:
             request.url_key, origin.item = origin.item.url_key, None
         copy = copy_of(origin) if hop is None else None
-        await self._ledger.answered(request, judged, answer, ticket.delay_s, self._pacer.state(ticket.host), is_outcome=is_outcome, copy=copy)
+        await self._ledger.answered(
+            request,
+            judged,
+            answer,
+            ticket.delay_s,
+            self._pacer.state(ticket.host),
+            is_outcome=is_outcome,
+            copy=copy,
+        )
         self._sender.stored(answer)
         if hop is not None:
             self._pacer.push(host_of(hop), RobotsJob(origin, hop), urgent=True)
@@ -271,7 +387,10 @@ class SlotTask:
     def _release(self, origin: Origin) -> None:
         """The verdict is there: the origin's pages may go, or are given back."""
         if origin.item is not None:  # a hop that is not ours to follow
-            self._ledger.done(origin.item, Judged(Outcome.DEFERRED, origin.verdict.reason, origin.verdict.final_url))
+            self._ledger.done(
+                origin.item,
+                Judged(Outcome.DEFERRED, origin.verdict.reason, origin.verdict.final_url),
+            )
             origin.item = None
         waiting, origin.waiting = origin.waiting, []
         for item in waiting:
@@ -283,8 +402,11 @@ class SlotTask:
     # -- beside the requests
 
     def _watch_lease(self) -> None:
-        """Cut off what is under way as soon as the lease ends. After a freeze this timer is the first thing to run, so a
-        connection that comes to stand then carries no request any more."""
+        """Cut off what is under way as soon as the lease ends.
+
+        After a freeze this timer is the first thing to run, so a connection that comes to stand
+        then carries no request any more.
+        """
         if self._lease.may_send():
             asyncio.get_running_loop().call_later(_LEASE_WATCH_S, self._watch_lease)
             return
@@ -307,22 +429,36 @@ class SlotTask:
 
     async def _show(self) -> None:
         """The live view's figures; a view that cannot be shown stops nothing."""
-        slowest = heapq.nlargest(5, ((self._pacer.state(h).avg_ms or 0.0, h) for h in self._sender.touched))
+        slowest = heapq.nlargest(
+            5, ((self._pacer.state(h).avg_ms or 0.0, h) for h in self._sender.touched)
+        )
         counts, ledger = self._ledger.counts, self._ledger
-        row = {"queued": max(ledger.left - self._open, 0), "in_flight": self._open, "done": len(self._items) - ledger.left, "failed": ledger.failed, "bytes": counts["bytes"], "slowest": [[h, round(ms)] for ms, h in slowest]}
+        row = {
+            "queued": max(ledger.left - self._open, 0),
+            "in_flight": self._open,
+            "done": len(self._items) - ledger.left,
+            "failed": ledger.failed,
+            "bytes": counts["bytes"],
+            "slowest": [[h, round(ms)] for ms, h in slowest],
+        }
         try:
             await asyncio.to_thread(put_progress, self._io.objects, self._round_id, self._slot, row)
         except OSError as e:
             log.warning("progress of slot %d not shown: %s", self._slot, e)
 
     async def _heed_orders(self) -> None:
-        """Do what operators have ordered since. Raises ValueError for orders that cannot be read: nothing is sent against them."""
+        """Do what operators have ordered since.
+
+        Raises ValueError for orders that cannot be read: nothing is sent against them.
+        """
         try:
             self._orders = await asyncio.to_thread(read_orders, self._io.objects)
         except StoreUnavailable as e:
             if self._orders is None:
                 raise
-            log.warning("stop list not read: %s", e)  # what is barred stays so; the lease bounds how long this may last
+            log.warning(
+                "stop list not read: %s", e
+            )  # what is barred stays so; the lease bounds how long this may last
             return
         if self._round_id in self._orders.abandoned:
             self._deadline = min(self._deadline, self._clock())
@@ -336,7 +472,13 @@ class SlotTask:
             self._pacer.bar(host, Reason.STOP_LIST)
         if (policy := self._orders.policies.get(host)) is not None:
             state = self._pacer.state(host)
-            told = dataclasses.replace(state, operator_delay_s=policy["delay_s"], parallel=policy["parallel"], quota_max=policy["quota_max"], cycle_quota_max=policy["cycle_quota_max"])
+            told = dataclasses.replace(
+                state,
+                operator_delay_s=policy["delay_s"],
+                parallel=policy["parallel"],
+                quota_max=policy["quota_max"],
+                cycle_quota_max=policy["cycle_quota_max"],
+            )
             if told != state:
                 self._pacer.set_state(host, told)
                 self._sender.touched.add(host)

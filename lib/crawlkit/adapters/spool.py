@@ -1,8 +1,12 @@
-"""The spool between a slot and its stores (REQUIREMENTS F4): what is finished waits on local disk until it is stored.
+"""The spool between a slot and its stores (REQUIREMENTS F4): what is finished waits on local disk
+until it is stored.
 
-Role: a thread that ships in order, a WARC file always before the part that names it, so what readers find is whole.
-While the store does not answer it keeps trying; the slot goes on meanwhile, within bounds of bytes and time, and fails
-beyond them: then no part names the rows, and they are the next attempt's. Nothing is marked fetched that is not stored.
+Role: a thread that ships in order, a WARC file always before the part that names it, so what
+    readers find is whole.
+While the store does not answer it keeps trying; the slot goes on meanwhile, within bounds of bytes
+and time, and fails
+beyond them: then no part names the rows, and they are the next attempt's. Nothing is marked fetched
+    that is not stored.
 """
 
 from __future__ import annotations
@@ -44,7 +48,16 @@ class Spool:
     `max_bytes`, `max_s`: what may wait, and for how long, while the store does not answer.
     """
 
-    def __init__(self, parts: Objects, warcs: Objects, folder: Path, check: Callable[[], None], *, max_bytes: int, max_s: float) -> None:
+    def __init__(
+        self,
+        parts: Objects,
+        warcs: Objects,
+        folder: Path,
+        check: Callable[[], None],
+        *,
+        max_bytes: int,
+        max_s: float,
+    ) -> None:
         self._parts, self._warcs, self._folder, self._check = parts, warcs, folder, check
         self._max_bytes, self._max_s = max_bytes, max_s
         self._loads: deque[_Load] = deque()
@@ -59,16 +72,26 @@ class Spool:
     def ship(self, key: str, data: bytes, warc: Finished | None) -> Future[None]:
         """Take a part and the closed file that it names; the future is done when both are stored.
 
-        Waits for room if the store is only slow. Raises what ended the spool: StoreUnavailable, LeaseLost, FileExistsError, OSError.
+        Waits for room if the store is only slow. Raises what ended the spool: StoreUnavailable,
+        LeaseLost, FileExistsError, OSError.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        load = _Load(key, self._folder / f"part-{self._n}.json", warc, len(data) + (warc.size if warc else 0))
+        load = _Load(
+            key, self._folder / f"part-{self._n}.json", warc, len(data) + (warc.size if warc else 0)
+        )
         self._n += 1
         load.path.write_bytes(data)
         with self._moved:
-            while self._loads and self.waiting_bytes + load.size > self._max_bytes and self._failed is None:
+            while (
+                self._loads
+                and self.waiting_bytes + load.size > self._max_bytes
+                and self._failed is None
+            ):
                 if self._down is not None:
-                    raise StoreUnavailable(f"{self._max_bytes} bytes wait for the store, which does not answer: {self._down}")
+                    raise StoreUnavailable(
+                        f"{self._max_bytes} bytes wait for the store, which does not answer:"
+                        f" {self._down}"
+                    )
                 self._moved.wait(_PAUSE_S)
             self.check()
             self._loads.append(load)
@@ -150,19 +173,31 @@ class Spool:
 
 
 def spool_folder(cfg: Config, warc_place: str) -> Path:
-    """The local folder for open WARC files: beside local WARC files, so that they need not be copied."""
+    """The local folder for open WARC files: beside local WARC files, so that they need not be
+    copied.
+    """
     if cfg.storage.spool is not None:
         return Path(cfg.storage.spool)
-    return Path(tempfile.gettempdir(), f"crawlkit-{cfg.crawl.id}") if "://" in warc_place else Path(warc_place, ".tmp")
+    return (
+        Path(tempfile.gettempdir(), f"crawlkit-{cfg.crawl.id}")
+        if "://" in warc_place
+        else Path(warc_place, ".tmp")
+    )
 
 
 def _store(warcs: Objects, warc: Finished) -> None:
-    """Raises FileExistsError if another file has the name. Our own is there if the answer to its put was lost."""
+    """Raises FileExistsError if another file has the name.
+
+    Our own is there if the answer to its put was lost.
+    """
     if warcs.put_file_if_absent(warc.filename, warc.path):
         return
     try:
         with warcs.open_range(warc.filename) as there, open(warc.path, "rb") as here:
-            same = hashlib.file_digest(there, "sha256").digest() == hashlib.file_digest(here, "sha256").digest()
+            same = (
+                hashlib.file_digest(there, "sha256").digest()
+                == hashlib.file_digest(here, "sha256").digest()
+            )
     except ObjectMissing:
         same = False
     if not same:

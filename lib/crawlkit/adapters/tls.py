@@ -15,7 +15,9 @@ _NAME_MISMATCH = {62, 64}  # host name, IP address
 
 @functools.cache
 def default_context() -> ssl.SSLContext:
-    """Verifies certificate and name against the trust store of the system, else of certifi (a dependency of requests)."""
+    """Verifies certificate and name against the trust store of the system, else of certifi (a
+    dependency of requests).
+    """
     context = ssl.create_default_context()
     if not context.cert_store_stats()["x509_ca"] and not ssl.get_default_verify_paths().capath:
         import certifi
@@ -34,8 +36,10 @@ def unverified_context() -> ssl.SSLContext:
 
 
 def prepared(context: ssl.SSLContext) -> ssl.SSLContext:
-    """What each of our contexts says beside whom it trusts: HTTP/1.1 alone, no session tickets, since no connection resumes another,
-    and no name of a server in a certificate's subject, which Python takes where there is no alternative name (RFC 9525 2, 6.3)."""
+    """What each of our contexts says beside whom it trusts: HTTP/1.1 alone, no session tickets,
+    since no connection resumes another, and no name of a server in a certificate's subject, which
+    Python takes where there is no alternative name (RFC 9525 2, 6.3).
+    """
     context.hostname_checks_common_name = False
     context.set_alpn_protocols(["http/1.1"])
     context.options |= ssl.OP_NO_TICKET
@@ -45,7 +49,15 @@ def prepared(context: ssl.SSLContext) -> ssl.SSLContext:
 def connect_reason(failure: OSError | None) -> Refused:
     """The refusal that names a failure to connect or to agree on TLS."""
     if isinstance(failure, ssl.SSLCertVerificationError):
-        reason = Reason.TLS_CERT_EXPIRED if failure.verify_code == _EXPIRED else Reason.TLS_NAME_MISMATCH if failure.verify_code in _NAME_MISMATCH else Reason.TLS_CERT_INVALID
+        reason = (
+            Reason.TLS_CERT_EXPIRED
+            if failure.verify_code == _EXPIRED
+            else (
+                Reason.TLS_NAME_MISMATCH
+                if failure.verify_code in _NAME_MISMATCH
+                else Reason.TLS_CERT_INVALID
+            )
+        )
         return Refused(reason, failure.verify_message[:200])
     if isinstance(failure, ssl.SSLError):
         return Refused(Reason.TLS_FAIL, (failure.reason or str(failure))[:200])
@@ -53,5 +65,7 @@ def connect_reason(failure: OSError | None) -> Refused:
         return Refused(Reason.CONNECT_TIMEOUT)
     if isinstance(failure, ConnectionRefusedError):
         return Refused(Reason.CONNECT_REFUSED)
-    code = errno.errorcode.get(failure.errno or 0, type(failure).__name__) if failure else "no address"
+    code = (
+        errno.errorcode.get(failure.errno or 0, type(failure).__name__) if failure else "no address"
+    )
     return Refused(Reason.CONNECT_FAIL, code)

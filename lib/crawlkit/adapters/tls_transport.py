@@ -1,6 +1,7 @@
 """TLS over a connected socket for a protocol with a buffer of its own.
 
-Role: what asyncio's transport does in three layers, whose work takes as long as the handshake itself. OpenSSL verifies as the context says.
+Role: what asyncio's transport does in three layers, whose work takes as long as the handshake
+itself. OpenSSL verifies as the context says.
 """
 
 from __future__ import annotations
@@ -13,28 +14,56 @@ from typing import Any
 
 
 class TlsTransport(asyncio.Transport):
-    """Carries a protocol's bytes once `handshake` is done. A failure after it ends in `connection_lost`.
+    """Carries a protocol's bytes once `handshake` is done.
 
-    The last message of the handshake may go out with the protocol's first bytes: it has to write first.
+    A failure after it ends in `connection_lost`.
+
+    The last message of the handshake may go out with the protocol's first bytes: it has to write
+    first.
 
     Args:
         sock: non-blocking; the transport closes it.
         name: host for SNI and for the check of the certificate.
     """
 
-    __slots__ = ("_loop", "_sock", "_fd", "_protocol", "_incoming", "_outgoing", "_tls", "_shaken", "_plain", "_unsent", "_writing", "_paused", "_ended")
+    __slots__ = (
+        "_loop",
+        "_sock",
+        "_fd",
+        "_protocol",
+        "_incoming",
+        "_outgoing",
+        "_tls",
+        "_shaken",
+        "_plain",
+        "_unsent",
+        "_writing",
+        "_paused",
+        "_ended",
+    )
 
-    def __init__(self, sock: socket.socket, context: SSLContext, name: str, protocol: asyncio.BufferedProtocol) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        context: SSLContext,
+        name: str,
+        protocol: asyncio.BufferedProtocol,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._sock, self._fd, self._protocol = sock, sock.fileno(), protocol
         self._incoming, self._outgoing = MemoryBIO(), MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name.encode("ascii"))  # bytes: Place.host is canonical, and the IDNA codec slow
-        self._shaken: asyncio.Future[None] | None = self._loop.create_future()  # None: the handshake is done
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_hostname=name.encode("ascii")
+        )  # bytes: Place.host is canonical, and the IDNA codec slow
+        self._shaken: asyncio.Future[None] | None = (
+            self._loop.create_future()
+        )  # None: the handshake is done
         self._plain = self._unsent = b""  # what TLS, what the socket did not take yet
         self._writing = self._paused = self._ended = False
 
     async def handshake(self, address: tuple[str, int] | None = None) -> None:
-        """Connects to `address` (None: the socket is connected) and agrees on TLS, then tells the protocol of its connection.
+        """Connects to `address` (None: the socket is connected) and agrees on TLS, then tells the
+        protocol of its connection.
 
         Raises OSError (SSLError); the transport is closed then.
         """
@@ -47,7 +76,8 @@ class TlsTransport(asyncio.Transport):
             except BlockingIOError:
                 pass
             self._loop.add_reader(self._fd, self._readable)
-            self._shake()  # its first message waits for the connection as all that the socket does not take
+            # its first message waits for the connection as all that the socket does not take
+            self._shake()
             await shaken
         except BaseException:
             shaken.cancel()
@@ -176,7 +206,9 @@ class TlsTransport(asyncio.Transport):
         return bool(self._incoming.pending or self._incoming.eof or self._tls.pending())
 
     def _goodbye(self) -> None:
-        """The other side has ended; its closing alert is answered, the lack of one is the protocol's to judge."""
+        """The other side has ended; its closing alert is answered, the lack of one is the
+        protocol's to judge.
+        """
         self._protocol.eof_received()
         with contextlib.suppress(OSError):
             self._tls.unwrap()

@@ -1,8 +1,10 @@
-"""What a WARC file says of its own captures: the log records that slot_record.py writes, matched with the records they speak of.
+"""What a WARC file says of its own captures: the log records that slot_record.py writes, matched
+with the records they speak of.
 
-A log record is a metadata record (application/warc-fields): `round: {JSON}`, then one `capture:` or `robots:` line for each
-outcome that was settled while the file was open, also of requests that got no answer. Where a capture's record stands is
-read off the file, so a packed file is as good as the first one.
+A log record is a metadata record (application/warc-fields): `round: {JSON}`, then one `capture:` or
+`robots:` line for each outcome that was settled while the file was open, also of requests that got
+no answer. Where a capture's record stands is read off the file, so a packed file is as good as the
+first one.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ STORED = ("response", "revisit")
 
 
 class WarcLog(NamedTuple):
-    """rounds: id -> name, number, nominal time, seed. lost: captures whose record is gone. unnamed: records that no log names.
+    """rounds: id -> name, number, nominal time, seed. lost: captures whose record is gone.
 
-    logs: ids of the log records; a file that packing or purging made has those of the files that it was made of.
+    unnamed: records that no log names.
+
+    logs: ids of the log records; a file that packing or purging made has those of the files that it
+    was made of.
     """
 
     rounds: dict[str, dict[str, Any]]
@@ -31,7 +36,11 @@ class WarcLog(NamedTuple):
 
 
 def is_log(record: WarcRecord) -> bool:
-    return record.type == "metadata" and record.headers.get("content-type") == "application/warc-fields" and record.block.startswith(b"round: ")
+    return (
+        record.type == "metadata"
+        and record.headers.get("content-type") == "application/warc-fields"
+        and record.block.startswith(b"round: ")
+    )
 
 
 def read_log(file: BinaryIO, filename: str) -> WarcLog:
@@ -56,7 +65,9 @@ def read_log(file: BinaryIO, filename: str) -> WarcLog:
             place = places.pop(r.warc_record_id or "", None)
             if place is None:  # removed by age: its outcome counts, there is nothing to be read
                 counts["lost"] += 1
-                r.warc_filename = r.warc_record_id = r.warc_record_offset = r.warc_record_length = r.record_type = None
+                r.warc_filename = r.warc_record_id = r.warc_record_offset = r.warc_record_length = (
+                    r.record_type
+                ) = None
             else:
                 r.warc_filename, (r.warc_record_offset, r.warc_record_length) = filename, place
         kept.append(r)
@@ -65,7 +76,9 @@ def read_log(file: BinaryIO, filename: str) -> WarcLog:
 
 
 def only_log(file: BinaryIO) -> bool:
-    """Whether a file holds log records and no stored answer: outcomes of requests that nobody answered. Raises Refused."""
+    """Whether a file holds log records and no stored answer: outcomes of requests that nobody
+    answered. Raises Refused.
+    """
     found = False
     for record in iter_records(file):
         if record.type in STORED:
@@ -74,7 +87,9 @@ def only_log(file: BinaryIO) -> bool:
     return found
 
 
-def _read_lines(block: bytes, rounds: dict[str, dict[str, Any]], told: list[Capture | RobotsCopy]) -> None:
+def _read_lines(
+    block: bytes, rounds: dict[str, dict[str, Any]], told: list[Capture | RobotsCopy]
+) -> None:
     for line in block.split(b"\r\n"):
         name, _, value = line.partition(b": ")
         if name == b"round":

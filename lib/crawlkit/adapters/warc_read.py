@@ -1,7 +1,7 @@
 """Reads WARC files: one record at a place, or all records in order (WARC 1.0, 1.1).
 
-Memory is bounded by the size of one record (`MAX_RECORD_BYTES`). What is damaged raises Refused (WARC_DAMAGED)
-with the offset in the message; warc_check reports it instead.
+Memory is bounded by the size of one record (`MAX_RECORD_BYTES`). What is damaged raises Refused
+(WARC_DAMAGED) with the offset in the message; warc_check reports it instead.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(slots=True)
 class WarcRecord:
-    """One record. `headers` has lower-case names. For HTTP responses and revisits `status`, `http_headers` and
-    `payload` (without transfer coding, content coding kept) are read from the block."""
+    """One record. `headers` has lower-case names.
+
+    For HTTP responses and revisits `status`, `http_headers` and `payload` (without transfer coding,
+    content coding kept) are read from the block.
+    """
 
     headers: dict[str, str]
     block: bytes
@@ -48,7 +51,9 @@ class WarcRecord:
         return self.headers.get("warc-target-uri", "").strip("<>")
 
 
-def read_record(file: BinaryIO | Path, offset: int, length: int, max_bytes: int = MAX_RECORD_BYTES) -> WarcRecord:
+def read_record(
+    file: BinaryIO | Path, offset: int, length: int, max_bytes: int = MAX_RECORD_BYTES
+) -> WarcRecord:
     """The record that stands at `offset` in `length` bytes. Raises Refused (WARC_DAMAGED)."""
     if isinstance(file, Path):
         with file.open("rb") as opened:
@@ -79,7 +84,9 @@ def parse_record(raw: bytes, offset: int = 0, max_bytes: int = MAX_RECORD_BYTES)
 
 
 def with_http(record: WarcRecord) -> WarcRecord:
-    """Fills status, HTTP header and payload of a response or revisit; of other records the payload is the block."""
+    """Fills status, HTTP header and payload of a response or revisit; of other records the payload
+    is the block.
+    """
     if not is_http(record.headers):
         record.payload = record.block
         return record
@@ -106,11 +113,15 @@ def iter_records(file: BinaryIO, max_bytes: int = MAX_RECORD_BYTES) -> Iterator[
         pieces: list[bytes] = []
         source.read_block(content_length(headers, source.offset), pieces.append)
         source.end_record()
-        yield with_http(WarcRecord(headers, b"".join(pieces), source.offset, source.place - source.offset))
+        yield with_http(
+            WarcRecord(headers, b"".join(pieces), source.offset, source.place - source.offset)
+        )
 
 
 def parse_warc_head(head: bytes, offset: int = 0) -> dict[str, str]:
-    """Version line and named fields (WARC 1.1 4): lower-case names, first value, folded lines joined. Raises Refused."""
+    """Version line and named fields (WARC 1.1 4): lower-case names, first value, folded lines
+    joined. Raises Refused.
+    """
     first, *lines = head.decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n").split("\n")
     if first.encode().strip() not in _VERSIONS:
         raise damaged(offset, f"not a WARC version line: {first[:40]!r}")
@@ -139,7 +150,10 @@ def content_length(headers: dict[str, str], offset: int) -> int:
 def is_http(headers: dict[str, str]) -> bool:
     """Is the block an HTTP message?"""
     kind = headers.get("content-type", "").replace(" ", "").lower()
-    return headers.get("warc-type") in ("request", "response", "revisit") and (kind.startswith("application/http") or (not kind and headers.get("warc-target-uri", "").strip("<").startswith("http")))
+    return headers.get("warc-type") in ("request", "response", "revisit") and (
+        kind.startswith("application/http")
+        or (not kind and headers.get("warc-target-uri", "").strip("<").startswith("http"))
+    )
 
 
 def damaged(offset: int, detail: str) -> Refused:
@@ -148,7 +162,10 @@ def damaged(offset: int, detail: str) -> Refused:
 
 
 class WarcSource:
-    """The bytes of a file, record by record: gzip members or plain. `offset` is where the present record starts."""
+    """The bytes of a file, record by record: gzip members or plain.
+
+    `offset` is where the present record starts.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -165,7 +182,10 @@ class WarcSource:
         return self._at - len(self._raw) - (0 if self._gzip else len(self._data))
 
     def _more(self) -> bool:
-        """Decodes another piece of this record's member (or file); False at its end. Raises Refused."""
+        """Decodes another piece of this record's member (or file); False at its end.
+
+        Raises Refused.
+        """
         if not self._raw:
             self._raw = self._file.read(_PIECE)
             self._at += len(self._raw)
@@ -205,7 +225,9 @@ class WarcSource:
         while (end := self._data.find(b"\r\n\r\n", max(0, scanned - 3), MAX_WARC_HEAD_BYTES)) < 0:
             scanned = len(self._data)
             if scanned >= MAX_WARC_HEAD_BYTES or not self._more():
-                raise damaged(self.offset, "no end of the WARC header" if scanned else "empty gzip member")
+                raise damaged(
+                    self.offset, "no end of the WARC header" if scanned else "empty gzip member"
+                )
         head = bytes(self._data[: end + 4])
         del self._data[: end + 4]
         return parse_warc_head(head, self.offset)
@@ -222,8 +244,11 @@ class WarcSource:
                 sink(piece)
 
     def end_record(self) -> str | None:
-        """Reads past the two CRLF after the block; a gzip member ends with them. What is wrong with the line ends, if the
-        next record can be found all the same. Raises Refused if it cannot."""
+        """Reads past the two CRLF after the block; a gzip member ends with them.
+
+        What is wrong with the line ends, if the next record can be found all the same. Raises
+        Refused if it cannot.
+        """
         while len(self._data) < _MAX_BLANK and self._more():
             pass
         blank = len(self._data) - len(self._data.lstrip(b"\r\n"))

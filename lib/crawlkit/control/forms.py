@@ -16,8 +16,12 @@ class Body(BaseModel):
 
 
 class UrlsBody(Body):
-    urls: Annotated[list[Annotated[str, Field(max_length=65_536)]], Field(min_length=1, max_length=MAX_URLS)]
-    priority: Annotated[str, Field(max_length=20)] | Annotated[int, Field(ge=0, le=3)] | None = Field(None, description="0..3 or critical, high, normal, low")
+    urls: Annotated[
+        list[Annotated[str, Field(max_length=65_536)]], Field(min_length=1, max_length=MAX_URLS)
+    ]
+    priority: Annotated[str, Field(max_length=20)] | Annotated[int, Field(ge=0, le=3)] | None = (
+        Field(None, description="0..3 or critical, high, normal, low")
+    )
 
 
 class BoostBody(UrlsBody):
@@ -26,7 +30,12 @@ class BoostBody(UrlsBody):
 
 class HostBody(Body):
     host: Annotated[str, Field(max_length=300)] | None = None
-    domain: Annotated[str, Field(max_length=300)] | None = Field(None, description="registered domain with all its hosts; the name of one host stands for that host")
+    domain: Annotated[str, Field(max_length=300)] | None = Field(
+        None,
+        description=(
+            "registered domain with all its hosts; the name of one host stands for that host"
+        ),
+    )
     reason: str = Field("", max_length=2000)
 
 
@@ -35,10 +44,16 @@ class ComplaintBody(HostBody):
 
 
 class PolicyBody(Body):
-    delay_s: float | None = Field(None, ge=0, le=86_400, description="gap between requests; null: as configured")
+    delay_s: float | None = Field(
+        None, ge=0, le=86_400, description="gap between requests; null: as configured"
+    )
     parallel: int = Field(1, ge=1, le=100, description="requests at once")
-    quota_max: int | None = Field(None, ge=0, le=10**9, description="pages a day; null: as configured")
-    cycle_quota_max: int | None = Field(None, ge=0, le=10**9, description="pages a cycle; null: as configured")
+    quota_max: int | None = Field(
+        None, ge=0, le=10**9, description="pages a day; null: as configured"
+    )
+    cycle_quota_max: int | None = Field(
+        None, ge=0, le=10**9, description="pages a cycle; null: as configured"
+    )
 
 
 class PublishedPolicyBody(Body):
@@ -50,16 +65,38 @@ class PingBody(Body):
     """The form of IndexNow (indexnow.org/documentation)."""
 
     host: str = Field(max_length=300)
-    key: str = Field(min_length=8, max_length=128, pattern=r"^[A-Za-z0-9-]+$", description="who forwards the ping has checked it")
+    key: str = Field(
+        min_length=8,
+        max_length=128,
+        pattern=r"^[A-Za-z0-9-]+$",
+        description="who forwards the ping has checked it",
+    )
     keyLocation: str | None = Field(None, max_length=65_536)
-    urlList: Annotated[list[Annotated[str, Field(max_length=65_536)]], Field(min_length=1, max_length=MAX_URLS)]
+    urlList: Annotated[
+        list[Annotated[str, Field(max_length=65_536)]], Field(min_length=1, max_length=MAX_URLS)
+    ]
 
 
 Offset = Annotated[int, Query(ge=0, le=10**9, description="items to pass over")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="items at most")]
 DryRun = Annotated[bool, Query(description="check and tell, change nothing")]
-CommandId = Annotated[str | None, Header(alias="Idempotency-Key", max_length=80, pattern=r"^[A-Za-z0-9_.:+-]+$", description="name of the command: the same name is done once")]
+CommandId = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        max_length=80,
+        pattern=r"^[A-Za-z0-9_.:+-]+$",
+        description="name of the command: the same name is done once",
+    ),
+]
 RoundName = Annotated[str, InPath(max_length=80, pattern=r"^[A-Za-z0-9_.:+-]+$")]
 HostName = Annotated[str, InPath(max_length=300)]
-ERRORS: dict[int | str, dict[str, Any]] = {400: {"description": "cannot be done as given"}, 401: {"description": "no token or a wrong one"}, 404: {"description": "no such thing"}, 409: {"description": "not in the crawl's state"}, 411: {"description": "no Content-Length"},
-                                           413: {"description": "body too long"}, 503: {"description": "a store or lock is not to be had now; try again"}}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"description": "cannot be done as given"},
+    401: {"description": "no token or a wrong one"},
+    404: {"description": "no such thing"},
+    409: {"description": "not in the crawl's state"},
+    411: {"description": "no Content-Length"},
+    413: {"description": "body too long"},
+    503: {"description": "a store or lock is not to be had now; try again"},
+}

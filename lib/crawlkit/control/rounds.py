@@ -11,7 +11,14 @@ from crawlkit.adapters.flock import LockHeld
 from crawlkit.adapters.objects import ObjectMissing
 from crawlkit.adapters.orders import read_orders
 from crawlkit.adapters.parts import part_keys, read_part
-from crawlkit.control.commands import COLUMNS, PENDING, apply_to_hosts, commands_lock, pending, plain_tables
+from crawlkit.control.commands import (
+    COLUMNS,
+    PENDING,
+    apply_to_hosts,
+    commands_lock,
+    pending,
+    plain_tables,
+)
 from crawlkit.crawl import Crawl, CrawlError, Round
 from crawlkit.rules import politeness
 from crawlkit.rules.domains import host_bucket, registered_domain
@@ -25,8 +32,8 @@ if TYPE_CHECKING:
 def take_commands(job: "Job", round_: Round) -> tuple[list[int], list[bytes]]:
     """What operators have asked for since the last round -> found rows of this one, and `hostdb`.
 
-    Returns the buckets with such rows and the keys of URLs that are to be fetched at once. The caller holds the commit lock;
-    a round that was cut off here finds its commands again.
+    Returns the buckets with such rows and the keys of URLs that are to be fetched at once. The
+    caller holds the commit lock; a round that was cut off here finds its commands again.
     """
     crawl = job.crawl
     taken = {c["command_id"]: c for c in (crawl.mark(round_, "commands") or {}).get("commands", [])}
@@ -36,10 +43,16 @@ def take_commands(job: "Job", round_: Round) -> tuple[list[int], list[bytes]]:
         crawl.set_mark(round_, "commands", {"commands": list(taken.values())})
         _keep_rows(job, waiting)
     commands = list(taken.values())
-    rows = found_rows((c for c in commands if c["verb"] in URL_VERBS), round_.now, crawl.cfg.frontier.buckets)
+    rows = found_rows(
+        (c for c in commands if c["verb"] in URL_VERBS), round_.now, crawl.cfg.frontier.buckets
+    )
     if rows:
         mine = {"round_id": round_.id, "writer": "commands", "updated_no": round_.no}
-        job.tables.replace("crawldb_log", [r | mine for r in rows], {"round_id": [round_.id], "writer": ["commands"]})
+        job.tables.replace(
+            "crawldb_log",
+            [r | mine for r in rows],
+            {"round_id": [round_.id], "writer": ["commands"]},
+        )
     apply_to_hosts(crawl, job.tables, read_orders(crawl.objects), commands, round_.now)
     for c in waiting:
         crawl.objects.delete(f"{PENDING}{c['command_id']}.json")
@@ -51,9 +64,18 @@ def _keep_rows(job: "Job", commands: list[dict[str, Any]]) -> None:
     ids = [c["command_id"] for c in commands]
     with commands_lock(job.crawl) as lock:
         tables = plain_tables(job.crawl, lock)
-        there = {r["command_id"] for r in tables.rows("commands", ["command_id"], {"command_id": ids})}
+        there = {
+            r["command_id"] for r in tables.rows("commands", ["command_id"], {"command_id": ids})
+        }
         if lost := [c for c in commands if c["command_id"] not in there]:
-            tables.append("commands", [{k: c[k] for k in COLUMNS} | {"arguments": json.dumps(c["arguments"], sort_keys=True)} for c in lost])
+            tables.append(
+                "commands",
+                [
+                    {k: c[k] for k in COLUMNS}
+                    | {"arguments": json.dumps(c["arguments"], sort_keys=True)}
+                    for c in lost
+                ],
+            )
 
 
 def heed(crawl: Crawl, round_: Round) -> None:
@@ -61,16 +83,23 @@ def heed(crawl: Crawl, round_: Round) -> None:
     orders = read_orders(crawl.objects)
     if round_.id in orders.abandoned:
         finish_abandoned(crawl, round_, wait=True, driving=True)
-        raise CrawlError(f"round {round_.id} was abandoned: what it had not committed is due as before")
+        raise CrawlError(
+            f"round {round_.id} was abandoned: what it had not committed is due as before"
+        )
     if round_.id in orders.paused:
-        raise CrawlError(f"round {round_.id} is paused: go on with `crawlkit resume {round_.id}`, then run the same command again")
+        raise CrawlError(
+            f"round {round_.id} is paused: go on with `crawlkit resume {round_.id}`, then run the"
+            " same command again"
+        )
 
 
 def finish_abandoned(crawl: Crawl, round_: Round, wait: bool = False, driving: bool = False) -> str:
-    """Close an abandoned round once its tasks have ended: its claims are free, its URLs due as before, its hosts' pace is kept.
+    """Close an abandoned round once its tasks have ended: its claims are free, its URLs due as
+    before, its hosts' pace is kept.
 
-    Returns the round's state; "abandoning": tasks or a driver are still at it, and the driver or the next round will see
-    to it. `driving`: the caller drives the round. Raises LockHeld if the tasks do not end although it may wait.
+    Returns the round's state; "abandoning": tasks or a driver are still at it, and the driver or
+    the next round will see to it. `driving`: the caller drives the round. Raises LockHeld if the
+    tasks do not end although it may wait.
     """
     if round_.state != "open":
         return round_.state
@@ -85,7 +114,10 @@ def finish_abandoned(crawl: Crawl, round_: Round, wait: bool = False, driving: b
         if not wait:
             return "abandoning"
         if time.monotonic() > give_up:
-            raise LockHeld(f"the fetch tasks of round {round_.id} do not end: look for their processes, then run the same command again")
+            raise LockHeld(
+                f"the fetch tasks of round {round_.id} do not end: look for their processes, then"
+                " run the same command again"
+            )
         time.sleep(0.2)
     with crawl.lock:
         _keep_pace(crawl, round_)
@@ -106,27 +138,66 @@ def alive(crawl: Crawl, round_: Round) -> bool:
 
 
 def _keep_pace(crawl: Crawl, round_: Round) -> None:
-    """The politeness states in the round's parts go into `hostdb`: a Retry-After outlives the round that was told it."""
+    """The politeness states in the round's parts go into `hostdb`: a Retry-After outlives the round
+    that was told it.
+    """
     states: dict[str, politeness.HostState] = {}
     for key in part_keys(crawl.objects, f"parts/{round_.id}/"):
         for r in read_part(crawl.objects, key).records:
-            if isinstance(r, politeness.HostState) and (r.host not in states or (r.last_request_end or 0) >= (states[r.host].last_request_end or 0)):
+            if isinstance(r, politeness.HostState) and (
+                r.host not in states
+                or (r.last_request_end or 0) >= (states[r.host].last_request_end or 0)
+            ):
                 states[r.host] = r
     by_bucket: dict[int, list[politeness.HostState]] = {}
     for s in states.values():
-        by_bucket.setdefault(host_bucket(registered_domain(s.host), crawl.cfg.frontier.buckets), []).append(s)
+        by_bucket.setdefault(
+            host_bucket(registered_domain(s.host), crawl.cfg.frontier.buckets), []
+        ).append(s)
     tables = plain_tables(crawl)
     for bucket, told in sorted(by_bucket.items()):
-        rows = {r["host"]: r for r in tables.rows("hostdb", TABLES["hostdb"].column_names, {"host_bucket": [bucket]})}
+        rows = {
+            r["host"]: r
+            for r in tables.rows("hostdb", TABLES["hostdb"].column_names, {"host_bucket": [bucket]})
+        }
         for s in told:
             rows[s.host] = _host_row(rows.get(s.host), s, bucket, round_, crawl)
         tables.replace("hostdb", list(rows.values()), {"host_bucket": [bucket]})
 
 
-def _host_row(row: Mapping[str, Any] | None, state: politeness.HostState, bucket: int, round_: Round, crawl: Crawl) -> dict[str, Any]:
+def _host_row(
+    row: Mapping[str, Any] | None,
+    state: politeness.HostState,
+    bucket: int,
+    round_: Round,
+    crawl: Crawl,
+) -> dict[str, Any]:
     now = time.time()
     permit = politeness.may_send(state, now, crawl.cfg, is_page=False)
-    new = dict(row or {"host": state.host, "domain": registered_domain(state.host), "host_bucket": bucket, "first_seen": round_.now, "pages": 0, "requests": 0, "flags": [], "blacklisted": False})
-    return new | {"state_json": state.to_json(), "delay_ms": round(politeness.effective_delay_s(state, crawl.cfg.politeness, now).seconds * 1000), "last_request_at": state.last_request_end,
-                  "next_allowed_at": permit.at if 0 < permit.at < 4e9 else None, "retry_after_until": state.retry_after_until or None, "last_ips": state.last_ips,
-                  "quota_used": state.quota_used, "quota_day": str(state.quota_day), "cycle_used": state.cycle_used, "cycle_day": state.cycle_day}
+    new = dict(
+        row
+        or {
+            "host": state.host,
+            "domain": registered_domain(state.host),
+            "host_bucket": bucket,
+            "first_seen": round_.now,
+            "pages": 0,
+            "requests": 0,
+            "flags": [],
+            "blacklisted": False,
+        }
+    )
+    return new | {
+        "state_json": state.to_json(),
+        "delay_ms": round(
+            politeness.effective_delay_s(state, crawl.cfg.politeness, now).seconds * 1000
+        ),
+        "last_request_at": state.last_request_end,
+        "next_allowed_at": permit.at if 0 < permit.at < 4e9 else None,
+        "retry_after_until": state.retry_after_until or None,
+        "last_ips": state.last_ips,
+        "quota_used": state.quota_used,
+        "quota_day": str(state.quota_day),
+        "cycle_used": state.cycle_used,
+        "cycle_day": state.cycle_day,
+    }

@@ -14,21 +14,40 @@ from deltalake import write_deltalake
 from crawlkit.exports.source import BATCH_ROWS, Source
 from crawlkit.rules.cc_index import CAPTURE, COLUMNS, PAGE, cc_row
 
-_ARROW = {"string": pa.string(), "int": pa.int32(), "smallint": pa.int16(), "binary": pa.binary(), "timestamp": pa.timestamp("us", "UTC")}
+_ARROW = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "smallint": pa.int16(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
 SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
 
 
 def export_cc_index(source: Source, out: str) -> dict[str, Any]:
-    """Write (or replace) the rows of this crawl in the Delta table at `out`, partitioned by crawl and subset."""
-    where = f"crawl = '{source.cfg.crawl.id}'" if source.is_table(out) else None  # letters, digits, _ and - by the id's pattern
-    with tempfile.NamedTemporaryFile(suffix=".parquet") as staged:  # delta-rs cannot read tables while it writes one
+    """Write (or replace) the rows of this crawl in the Delta table at `out`, partitioned by crawl
+    and subset.
+    """
+    where = (
+        f"crawl = '{source.cfg.crawl.id}'" if source.is_table(out) else None
+    )  # letters, digits, _ and - by the id's pattern
+    with tempfile.NamedTemporaryFile(
+        suffix=".parquet"
+    ) as staged:  # delta-rs cannot read tables while it writes one
         with pq.ParquetWriter(staged, SCHEMA) as writer:
             for batch in cc_batches(source):
                 writer.write_batch(batch)
         staged.flush()
         rows = pq.read_metadata(staged.name).num_rows
         reader = ds.dataset(staged.name, SCHEMA).scanner(batch_size=BATCH_ROWS).to_reader()
-        write_deltalake(out, reader, partition_by=["crawl", "subset"], mode="overwrite", predicate=where, storage_options=source.options(out))
+        write_deltalake(
+            out,
+            reader,
+            partition_by=["crawl", "subset"],
+            mode="overwrite",
+            predicate=where,
+            storage_options=source.options(out),
+        )
     return {"table": out, "rows": rows}
 
 
@@ -38,7 +57,11 @@ def cc_batches(source: Source) -> Iterator[pa.RecordBatch]:
         here = ds.field("round_id") == round_id
         pages = {r["capture_id"]: r for r in source.rows("pages", PAGE, here)}
         rows: list[dict[str, Any]] = []
-        for capture in source.rows("captures", CAPTURE, here & ds.field("warc_filename").is_valid() & ds.field("status").is_valid()):
+        for capture in source.rows(
+            "captures",
+            CAPTURE,
+            here & ds.field("warc_filename").is_valid() & ds.field("status").is_valid(),
+        ):
             rows.append(cc_row(capture, pages.get(capture["capture_id"]), source.cfg.crawl.id))
             if len(rows) == BATCH_ROWS:
                 yield pa.RecordBatch.from_pylist(rows, SCHEMA)

@@ -1,4 +1,6 @@
-"""CDXJ of a crawl, from its captures; or of any WARC files, from their records (REQUIREMENTS F3)."""
+"""CDXJ of a crawl, from its captures; or of any WARC files, from their records
+(REQUIREMENTS F3).
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,42 @@ from crawlkit.exports.source import Source, in_round
 from crawlkit.rules.cdxj import Entry, RevisitCheck, cdxj_line, cluster_lines, mime_of, timestamp_of
 from crawlkit.rules.warc_headers import target_uri
 
-COLUMNS = ["capture_id", "url", "started", "status", "content_type", "payload_digest", "truncated", "redirect_to", "record_type", "revisit_of", "warc_filename", "warc_record_offset", "warc_record_length"]
+COLUMNS = [
+    "capture_id",
+    "url",
+    "started",
+    "status",
+    "content_type",
+    "payload_digest",
+    "truncated",
+    "redirect_to",
+    "record_type",
+    "revisit_of",
+    "warc_filename",
+    "warc_record_offset",
+    "warc_record_length",
+]
 
 
-def export_cdxj(source: Source, out: Path, *, round_id: str | None = None, block_lines: int = 0, more: bool = False) -> dict[str, Any]:
-    """Write the index of a crawl (or round). `block_lines` > 0: zipnum, gzip blocks of so many lines in `out` (a folder)
-    beside `cluster.idx`. `more`: also the fields `redirect` and `truncated` of Common Crawl's index.
+def export_cdxj(
+    source: Source,
+    out: Path,
+    *,
+    round_id: str | None = None,
+    block_lines: int = 0,
+    more: bool = False,
+) -> dict[str, Any]:
+    """Write the index of a crawl (or round).
+
+    `block_lines` > 0: zipnum, gzip blocks of so many lines in `out` (a folder) beside
+    `cluster.idx`. `more`: also the fields `redirect` and `truncated` of Common Crawl's index.
 
     Returns counts; `unresolved` names revisits whose first copy is in no record.
     """
-    open_revisits = {r["revisit_of"] for r in source.rows("captures", ["revisit_of"], ds.field("record_type") == "revisit")}
+    open_revisits = {
+        r["revisit_of"]
+        for r in source.rows("captures", ["revisit_of"], ds.field("record_type") == "revisit")
+    }
 
     def lines() -> Iterator[str]:
         for row in source.rows("captures", COLUMNS, _stored(round_id)):
@@ -33,16 +61,30 @@ def export_cdxj(source: Source, out: Path, *, round_id: str | None = None, block
     for row in source.rows("captures", ["capture_id"], ds.field("record_type") == "response"):
         open_revisits.discard(row["capture_id"])
     lost = sorted(map(str, open_revisits))
-    return {**write_index(lines(), out, block_lines), "unresolved": len(lost), "unresolved_examples": lost[:5]}
+    return {
+        **write_index(lines(), out, block_lines),
+        "unresolved": len(lost),
+        "unresolved_examples": lost[:5],
+    }
 
 
 def index_warcs(paths: Iterable[Path], out: Path, block_lines: int = 0) -> dict[str, Any]:
-    """Write the index of WARC files (those of other crawlers too). Raises Refused (WARC_DAMAGED)."""
+    """Write the index of WARC files (those of other crawlers too).
+
+    Raises Refused (WARC_DAMAGED).
+    """
     paths = list(paths)
     refers = []
     for path in paths:
         with path.open("rb") as file:
-            refers += [(r.headers.get("warc-refers-to-target-uri", ""), r.headers.get("warc-refers-to-date", "")) for r in iter_records(file) if r.type == "revisit"]
+            refers += [
+                (
+                    r.headers.get("warc-refers-to-target-uri", ""),
+                    r.headers.get("warc-refers-to-date", ""),
+                )
+                for r in iter_records(file)
+                if r.type == "revisit"
+            ]
     check = RevisitCheck(refers)
 
     def lines() -> Iterator[str]:
@@ -56,7 +98,11 @@ def index_warcs(paths: Iterable[Path], out: Path, block_lines: int = 0) -> dict[
 
     counts = write_index(lines(), out, block_lines)
     lost = check.unresolved()
-    return {**counts, "unresolved": len(lost), "unresolved_examples": [f"{uri} {timestamp}" for uri, timestamp in lost[:5]]}
+    return {
+        **counts,
+        "unresolved": len(lost),
+        "unresolved_examples": [f"{uri} {timestamp}" for uri, timestamp in lost[:5]],
+    }
 
 
 def write_index(lines: Iterable[str], out: Path, block_lines: int = 0) -> dict[str, Any]:
@@ -91,7 +137,9 @@ def gzip_blocks(lines: Iterable[str], block_lines: int) -> Iterator[tuple[str, b
 
 
 def entry_of(record: WarcRecord, filename: str) -> Entry | None:
-    """The index entry of a WARC record; None for kinds that are not indexed (warcinfo, request, warc-fields)."""
+    """The index entry of a WARC record; None for kinds that are not indexed (warcinfo, request,
+    warc-fields).
+    """
     if record.type not in ("response", "revisit", "resource", "metadata"):
         return None
     if record.type in ("resource", "metadata"):
@@ -100,8 +148,23 @@ def entry_of(record: WarcRecord, filename: str) -> Entry | None:
             return None
         mime = mime_of(mime)
     else:
-        mime = "warc/revisit" if record.type == "revisit" else mime_of(next((v for k, v in record.http_headers if k.lower() == "content-type"), None))
-    return Entry(record.url, timestamp_of(record.headers.get("warc-date", "")), mime, record.status, record.headers.get("warc-payload-digest"), record.length, record.offset, filename)
+        mime = (
+            "warc/revisit"
+            if record.type == "revisit"
+            else mime_of(
+                next((v for k, v in record.http_headers if k.lower() == "content-type"), None)
+            )
+        )
+    return Entry(
+        record.url,
+        timestamp_of(record.headers.get("warc-date", "")),
+        mime,
+        record.status,
+        record.headers.get("warc-payload-digest"),
+        record.length,
+        record.offset,
+        filename,
+    )
 
 
 def _gzip(lines: list[str]) -> bytes:
@@ -110,12 +173,35 @@ def _gzip(lines: list[str]) -> bytes:
 
 
 def _stored(round_id: str | None) -> ds.Expression:
-    stored, where = ds.field("warc_filename").is_valid() & ds.field("record_type").is_valid(), in_round(round_id)
+    stored, where = (
+        ds.field("warc_filename").is_valid() & ds.field("record_type").is_valid(),
+        in_round(round_id),
+    )
     return stored if where is None else stored & where
 
 
 def entry_line(row: dict[str, Any], more: bool = False) -> str:
     """The line of a stored capture, a row with COLUMNS."""
     mime = "warc/revisit" if row["record_type"] == "revisit" else mime_of(row["content_type"])
-    entry = Entry(target_uri(row["url"]), row["started"].strftime("%Y%m%d%H%M%S"), mime, row["status"], row["payload_digest"], row["warc_record_length"], row["warc_record_offset"], row["warc_filename"])
-    return cdxj_line(entry, {name: row[column] for name, column in (("redirect", "redirect_to"), ("truncated", "truncated")) if row[column]} if more else None)
+    entry = Entry(
+        target_uri(row["url"]),
+        row["started"].strftime("%Y%m%d%H%M%S"),
+        mime,
+        row["status"],
+        row["payload_digest"],
+        row["warc_record_length"],
+        row["warc_record_offset"],
+        row["warc_filename"],
+    )
+    return cdxj_line(
+        entry,
+        (
+            {
+                name: row[column]
+                for name, column in (("redirect", "redirect_to"), ("truncated", "truncated"))
+                if row[column]
+            }
+            if more
+            else None
+        ),
+    )

@@ -16,9 +16,18 @@ _MERGED = 64  # sorted runs merged at once: open files
 
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
-    """A file that has its name only once it is complete and synced; what was there before is replaced."""
+    """A file that has its name only once it is complete and synced; what was there before is
+    replaced.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(mode, dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False, **({} if "b" in mode else {"encoding": "utf-8", "newline": "\n"})) as f:
+    with tempfile.NamedTemporaryFile(
+        mode,
+        dir=path.parent,
+        prefix=f".{path.name}.",
+        suffix=".tmp",
+        delete=False,
+        **({} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}),
+    ) as f:
         try:
             yield f
             f.flush()
@@ -32,7 +41,9 @@ def atomic(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 
 
 def sorted_lines(lines: Iterable[str], chars: int = SORT_CHARS) -> Iterator[str]:
-    """The lines (without ends; none holds a line end) in the order of their bytes, equal ones once; sorted on disk beyond `chars`."""
+    """The lines (without ends; none holds a line end) in the order of their bytes, equal ones once;
+    sorted on disk beyond `chars`.
+    """
     with tempfile.TemporaryDirectory(prefix="crawlkit-sort-") as folder:
         runs: list[Path] = []
         kept: list[str] = []
@@ -57,7 +68,9 @@ def sorted_lines(lines: Iterable[str], chars: int = SORT_CHARS) -> Iterator[str]
 
 
 def _run(folder: Path, lines: Iterable[str]) -> Path:
-    with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8", newline="\n") as f:
+    with tempfile.NamedTemporaryFile(
+        "w", dir=folder, delete=False, encoding="utf-8", newline="\n"
+    ) as f:
         f.writelines(line + "\n" for line in lines)
     return Path(f.name)
 

@@ -1,4 +1,6 @@
-"""Lists of URLs, pages and hosts: the daily URL snapshot (F6), an indexer's feed, and the host graph (F3)."""
+"""Lists of URLs, pages and hosts: the daily URL snapshot (F6), an indexer's feed, and the host
+graph (F3).
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,34 @@ from crawlkit.exports.source import Source
 from crawlkit.rules.urls import host_of
 from crawlkit.tables import ARROW, TABLES
 
-URL_COLUMNS = ["url", "host", "domain", "state", "priority_class", "depth", "source", "first_seen", "last_fetch", "next_fetch", "last_status", "error_type", "n_fetch", "n_change", "body_sha256", "text_sha256", "content_type", "content_length", "flags"]
+URL_COLUMNS = [
+    "url",
+    "host",
+    "domain",
+    "state",
+    "priority_class",
+    "depth",
+    "source",
+    "first_seen",
+    "last_fetch",
+    "next_fetch",
+    "last_status",
+    "error_type",
+    "n_fetch",
+    "n_change",
+    "body_sha256",
+    "text_sha256",
+    "content_type",
+    "content_length",
+    "flags",
+]
 
 
 def export_urls(source: Source, out: Path, date: str) -> dict[str, Any]:
-    """`out`/date=YYYY-MM-DD/urls.parquet: every known URL as of the last fold. The same date again replaces it."""
+    """`out`/date=YYYY-MM-DD/urls.parquet: every known URL as of the last fold.
+
+    The same date again replaces it.
+    """
     path = out / f"date={date}" / "urls.parquet"
     n = 0
     with atomic(path) as f:
@@ -31,14 +56,25 @@ def export_urls(source: Source, out: Path, date: str) -> dict[str, Any]:
             writer.write_batch(batch)
             n += batch.num_rows
         if writer is None:
-            pq.write_table(pa.schema([(c.name, ARROW[c.type]) for c in TABLES["crawldb"].columns if c.name in URL_COLUMNS]).empty_table(), f)
+            pq.write_table(
+                pa.schema(
+                    [
+                        (c.name, ARROW[c.type])
+                        for c in TABLES["crawldb"].columns
+                        if c.name in URL_COLUMNS
+                    ]
+                ).empty_table(),
+                f,
+            )
         else:
             writer.close()
     return {"file": str(path), "urls": n}
 
 
 def export_pages(source: Source, out: Path) -> dict[str, Any]:
-    """An indexer's feed, JSON lines: each page that stands for its cluster, with its text and the URLs that are copies of it."""
+    """An indexer's feed, JSON lines: each page that stands for its cluster, with its text and the
+    URLs that are copies of it.
+    """
     aliases: dict[str, list[str]] = {}
     for row in source.rows("duplicates", ["url", "canonical_url"]):
         if row["url"] != row["canonical_url"]:
@@ -46,24 +82,50 @@ def export_pages(source: Source, out: Path) -> dict[str, Any]:
     copies = {url for urls in aliases.values() for url in urls}
     newest: dict[str, str] = {}
     for row in source.rows("pages", ["url", "capture_id", "round_id"]):
-        newest[row["url"]] = max(newest.get(row["url"], ""), f"{row['round_id']} {row['capture_id']}")
+        newest[row["url"]] = max(
+            newest.get(row["url"], ""), f"{row['round_id']} {row['capture_id']}"
+        )
     n = 0
-    columns = ["url", "host", "capture_id", "round_id", "title", "description", "language", "published", "canonical", "main_text", "text"]
+    columns = [
+        "url",
+        "host",
+        "capture_id",
+        "round_id",
+        "title",
+        "description",
+        "language",
+        "published",
+        "canonical",
+        "main_text",
+        "text",
+    ]
     with atomic(out, "w") as f:
         for page in source.rows("pages", columns, ds.field("text").is_valid()):
-            if page["url"] not in copies and newest[page["url"]] == f"{page['round_id']} {page['capture_id']}":
+            if (
+                page["url"] not in copies
+                and newest[page["url"]] == f"{page['round_id']} {page['capture_id']}"
+            ):
                 page["aliases"] = sorted(aliases.get(page["url"], ()))
-                f.write(json.dumps({k: v for k, v in page.items() if v is not None}, ensure_ascii=False) + "\n")
+                f.write(
+                    json.dumps({k: v for k, v in page.items() if v is not None}, ensure_ascii=False)
+                    + "\n"
+                )
                 n += 1
     return {"file": str(out), "pages": n, "aliases": len(copies)}
 
 
 def export_hostgraph(source: Source, out: Path) -> dict[str, Any]:
-    """Host graph as Common Crawl publishes it, below the folder `out`: `vertices.txt.gz` (id, host name reversed; sorted)
-    and `edges.txt.gz` (from id, to id; sorted, each pair once, links inside a host left out)."""
+    """Host graph as Common Crawl publishes it, below the folder `out`: `vertices.txt.gz` (id, host
+    name reversed; sorted) and `edges.txt.gz` (from id, to id; sorted, each pair once, links inside
+    a host left out).
+    """
 
     def pairs() -> Iterator[str]:
-        for row in source.rows("links", ["from_url", "to_host"], ds.field("to_key").is_valid() & ds.field("to_host").is_valid()):
+        for row in source.rows(
+            "links",
+            ["from_url", "to_host"],
+            ds.field("to_key").is_valid() & ds.field("to_host").is_valid(),
+        ):
             yield f"{reversed_host(host_of(row['from_url']))}\t{reversed_host(row['to_host'])}"
 
     edges = 0
@@ -85,5 +147,8 @@ def export_hostgraph(source: Source, out: Path) -> dict[str, Any]:
 
 def reversed_host(host: str) -> str:
     """`com.example.www`; an address as it is."""
-    return host if host.startswith("[") or host.replace(".", "").isdigit() else ".".join(reversed(host.split(".")))
-
+    return (
+        host
+        if host.startswith("[") or host.replace(".", "").isdigit()
+        else ".".join(reversed(host.split(".")))
+    )

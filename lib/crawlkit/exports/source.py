@@ -23,39 +23,61 @@ class Source:
         self.cfg, self.crawl = cfg, Crawl(data, cfg)
         self.warc, self._tables = self.crawl.warc, plain_tables(self.crawl)
         if not self.has("captures"):
-            raise ConfigError(f"--data {data}: no crawl there (no table captures in {self.crawl.tables_root}); run `crawlkit crawl` first")
+            raise ConfigError(
+                f"--data {data}: no crawl there (no table captures in {self.crawl.tables_root});"
+                " run `crawlkit crawl` first"
+            )
 
     def has(self, table: str) -> bool:
         """Whether the table has been written. Raises StoreUnavailable, StoreRefused."""
         return self._tables.exists(table)
 
     def is_table(self, place: str) -> bool:
-        """Whether there is a table at a place, which may be outside of the crawl. Raises StoreUnavailable."""
+        """Whether there is a table at a place, which may be outside of the crawl.
+
+        Raises StoreUnavailable.
+        """
         try:
             return DeltaTable.is_deltatable(place, self.options(place))
         except OSError as e:
             raise self._tables.unreachable(place, e) from None
 
-    def rows(self, table: str, columns: Sequence[str], where: ds.Expression | None = None) -> Iterator[dict[str, Any]]:
+    def rows(
+        self, table: str, columns: Sequence[str], where: ds.Expression | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Rows of a table (none if it was never written). Raises TableError, StoreUnavailable."""
         for batch in self.batches(table, columns, where):
             yield from batch.to_pylist()
 
-    def batches(self, table: str, columns: Sequence[str], where: ds.Expression | None = None) -> Iterator[Any]:
+    def batches(
+        self, table: str, columns: Sequence[str], where: ds.Expression | None = None
+    ) -> Iterator[Any]:
         """The same as Arrow record batches; memory is bounded by a few of them."""
         if not self.has(table):
             return
         found = self._tables.dataset(table)
         try:
-            yield from found.to_batches(columns=list(columns), filter=where, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+            yield from found.to_batches(
+                columns=list(columns),
+                filter=where,
+                batch_size=BATCH_ROWS,
+                batch_readahead=2,
+                fragment_readahead=1,
+            )
         except (OSError, pa.ArrowException) as e:
             raise self._tables.unreadable(table, e) from None
 
     def rounds(self, round_id: str | None = None) -> list[str]:
-        """Rounds whose captures are in the table, in order of their names, or the one asked for. Raises ConfigError."""
+        """Rounds whose captures are in the table, in order of their names, or the one asked for.
+
+        Raises ConfigError.
+        """
         known = sorted({r["round_id"] for r in self.rows("captures", ["round_id"])})
         if round_id is not None and round_id not in known:
-            raise ConfigError(f"--round-id {round_id}: no captures of it; known: {', '.join(known[-5:]) or 'none'}")
+            raise ConfigError(
+                f"--round-id {round_id}: no captures of it; known:"
+                f" {', '.join(known[-5:]) or 'none'}"
+            )
         return known if round_id is None else [round_id]
 
     def options(self, place: str) -> dict[str, str] | None:

@@ -1,4 +1,6 @@
-"""WACZ 1.1.1: a crawl's WARC files, their index and its pages in one ZIP that replay tools open (REQUIREMENTS F3)."""
+"""WACZ 1.1.1: a crawl's WARC files, their index and its pages in one ZIP that replay tools open
+(REQUIREMENTS F3).
+"""
 
 from __future__ import annotations
 
@@ -25,25 +27,66 @@ _PIECE = 1 << 20
 _DATE = (1980, 1, 1, 0, 0, 0)  # of the ZIP entries: the same crawl gives the same file
 
 
-def export_wacz(source: Source, out: Path, *, title: str = "", round_id: str | None = None, with_text: bool = False) -> dict[str, Any]:
-    """Write one WACZ file of a crawl or of one round. `with_text`: the pages list holds their text."""
+def export_wacz(
+    source: Source,
+    out: Path,
+    *,
+    title: str = "",
+    round_id: str | None = None,
+    with_text: bool = False,
+) -> dict[str, Any]:
+    """Write one WACZ file of a crawl or of one round.
+
+    `with_text`: the pages list holds their text.
+    """
     where = ds.field("warc_filename").is_valid() & ds.field("record_type").is_valid()
     if round_id is not None:
         where &= ds.field("round_id") == source.rounds(round_id)[0]
-    found = {r["capture_id"]: r for r in source.rows("captures", ["capture_id", "started", "warc_filename"], where)}
+    found = {
+        r["capture_id"]: r
+        for r in source.rows("captures", ["capture_id", "started", "warc_filename"], where)
+    }
     resources: list[dict[str, Any]] = []
     with atomic(out) as f, zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as z:
         for name in sorted({r["warc_filename"] for r in found.values()}):
             with source.warc.open_range(name) as warc:
-                resources.append(_add(z, f"archive/{name}", iter(lambda warc=warc: warc.read(_PIECE), b"")))
+                resources.append(
+                    _add(z, f"archive/{name}", iter(lambda warc=warc: warc.read(_PIECE), b""))
+                )
         resources += _index(z, (entry_line(r) for r in source.rows("captures", COLUMNS, where)))
-        pages = [{"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": with_text}]
+        pages = [
+            {"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": with_text}
+        ]
         rows = _pages(source, found, round_id, with_text)
-        resources.append(_add(z, "pages/pages.jsonl", (json.dumps(row).encode() + b"\n" for part in (pages, rows) for row in part)))
-        package = json.dumps(_package(resources, title or source.cfg.crawl.id, found), indent=1).encode()
+        resources.append(
+            _add(
+                z,
+                "pages/pages.jsonl",
+                (json.dumps(row).encode() + b"\n" for part in (pages, rows) for row in part),
+            )
+        )
+        package = json.dumps(
+            _package(resources, title or source.cfg.crawl.id, found), indent=1
+        ).encode()
         _add(z, "datapackage.json", [package])
-        _add(z, "datapackage-digest.json", [json.dumps({"path": "datapackage.json", "hash": "sha256:" + hashlib.sha256(package).hexdigest()}).encode()])
-    return {"file": str(out), "bytes": os.path.getsize(out), "records": len(found), "resources": len(resources)}
+        _add(
+            z,
+            "datapackage-digest.json",
+            [
+                json.dumps(
+                    {
+                        "path": "datapackage.json",
+                        "hash": "sha256:" + hashlib.sha256(package).hexdigest(),
+                    }
+                ).encode()
+            ],
+        )
+    return {
+        "file": str(out),
+        "bytes": os.path.getsize(out),
+        "records": len(found),
+        "resources": len(resources),
+    }
 
 
 def _add(z: zipfile.ZipFile, path: str, pieces: Iterable[bytes]) -> dict[str, Any]:
@@ -54,7 +97,12 @@ def _add(z: zipfile.ZipFile, path: str, pieces: Iterable[bytes]) -> dict[str, An
             digest.update(piece)
             size += len(piece)
             f.write(piece)
-    return {"name": path.rpartition("/")[2].lower(), "path": path, "hash": f"sha256:{digest.hexdigest()}", "bytes": size}
+    return {
+        "name": path.rpartition("/")[2].lower(),
+        "path": path,
+        "hash": f"sha256:{digest.hexdigest()}",
+        "bytes": size,
+    }
 
 
 def _index(z: zipfile.ZipFile, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -64,7 +112,13 @@ def _index(z: zipfile.ZipFile, lines: Iterable[str]) -> Iterator[dict[str, Any]]
         places = [f"!meta 0 {head}\n"]
         for first, data, _ in gzip_blocks(sorted_lines(lines), BLOCK_LINES):
             key, timestamp, _ = first.split(" ", 2)
-            where = json.dumps({"offset": packed.tell(), "length": len(data), "digest": "sha256:" + hashlib.sha256(data).hexdigest()})
+            where = json.dumps(
+                {
+                    "offset": packed.tell(),
+                    "length": len(data),
+                    "digest": "sha256:" + hashlib.sha256(data).hexdigest(),
+                }
+            )
             places.append(f"{key} {timestamp} {where}\n")
             packed.write(data)
         packed.seek(0)
@@ -72,14 +126,30 @@ def _index(z: zipfile.ZipFile, lines: Iterable[str]) -> Iterator[dict[str, Any]]
     yield _add(z, "indexes/index.idx", (place.encode() for place in places))
 
 
-def _pages(source: Source, found: dict[str, dict[str, Any]], round_id: str | None, with_text: bool) -> Iterator[dict[str, Any]]:
+def _pages(
+    source: Source, found: dict[str, dict[str, Any]], round_id: str | None, with_text: bool
+) -> Iterator[dict[str, Any]]:
     for page in texts(source, round_id):
         if (capture := found.get(page["capture_id"])) is not None:
-            row = {"id": page["capture_id"], "url": page["url"], "ts": capture["started"].strftime("%Y-%m-%dT%H:%M:%SZ"), "title": page["title"] or page["url"]}
+            row = {
+                "id": page["capture_id"],
+                "url": page["url"],
+                "ts": capture["started"].strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "title": page["title"] or page["url"],
+            }
             yield row | {"text": page["text"]} if with_text and page["text"] else row
 
 
-def _package(resources: list[dict[str, Any]], title: str, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _package(
+    resources: list[dict[str, Any]], title: str, found: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
     last = max((r["started"] for r in found.values()), default=None)
     created = last.strftime("%Y-%m-%dT%H:%M:%SZ") if last is not None else "1970-01-01T00:00:00Z"
-    return {"profile": "data-package", "wacz_version": VERSION, "title": title, "software": f"crawlkit/{crawlkit.__version__}", "created": created, "resources": resources}
+    return {
+        "profile": "data-package",
+        "wacz_version": VERSION,
+        "title": title,
+        "software": f"crawlkit/{crawlkit.__version__}",
+        "created": created,
+        "resources": resources,
+    }

@@ -1,9 +1,10 @@
 """Which addresses may be connected to: our copy of the IANA special-purpose registries.
 
-Sources: IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its updates), IPv6 address space
-registry (only 2000::/3 is global unicast), multicast (RFC 5771, RFC 4291 2.7), and the clouds' own metadata and
-platform addresses. Blocks that the registries call globally reachable are allowed, except where no web
-server can live (protocol anycast). Documentation and benchmark blocks are refused like private ones.
+Sources: IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its updates), IPv6
+address space registry (only 2000::/3 is global unicast), multicast (RFC 5771, RFC 4291 2.7), and
+the clouds' own metadata and platform addresses. Blocks that the registries call globally reachable
+are allowed, except where no web server can live (protocol anycast). Documentation and benchmark
+blocks are refused like private ones.
 """
 
 from __future__ import annotations
@@ -55,15 +56,17 @@ _V6 = [
         ("ff00::/8", "multicast (RFC 4291)"),
     )
 ]
-# Globally reachable by the registry although inside 2001::/23: AS112 (RFC 7535), ORCHIDv2 and drone tags stay refused.
+# Globally reachable by the registry although inside 2001::/23: AS112 (RFC 7535), ORCHIDv2 and drone
+# tags stay refused.
 _V6_REACHABLE = (ip_network("2001:4:112::/48"),)
 _GLOBAL_UNICAST = ip_network("2000::/3")
 _NAT64 = ip_network("64:ff9b::/96")
 
 
 def embedded_ipv4(ip: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address inside a mapped (RFC 4291 2.5.5.2), compatible (2.5.5.1), NAT64 (RFC 6052), 6to4 (RFC 3056)
-    or Teredo (RFC 4380 4) address; None for others."""
+    """The IPv4 address inside a mapped (RFC 4291 2.5.5.2), compatible (2.5.5.1), NAT64 (RFC 6052),
+    6to4 (RFC 3056) or Teredo (RFC 4380 4) address; None for others.
+    """
     if ip.ipv4_mapped:
         return ip.ipv4_mapped
     if ip.sixtofour:
@@ -90,11 +93,13 @@ def _table_refusal(ip: Address) -> str | None:
     return why
 
 
-def address_refusal(ip: str | Address, allow: Sequence[Network] = (), deny: Sequence[Network] = ()) -> str | None:
+def address_refusal(
+    ip: str | Address, allow: Sequence[Network] = (), deny: Sequence[Network] = ()
+) -> str | None:
     """Why this address may not be connected to, or None if it may.
 
-    `deny` comes before `allow`, `allow` before the table; both also match the IPv4 address embedded in an IPv6
-    one. Text that is no address (a zone index included) is refused.
+    `deny` comes before `allow`, `allow` before the table; both also match the IPv4 address embedded
+    in an IPv6 one. Text that is no address (a zone index included) is refused.
     """
     try:
         ip = ip_address(ip) if isinstance(ip, str) else ip

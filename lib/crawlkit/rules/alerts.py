@@ -1,4 +1,6 @@
-"""Alert rules as data (data/alerts.yaml) and their evaluation over a round's figures (REQUIREMENTS M6)."""
+"""Alert rules as data (data/alerts.yaml) and their evaluation over a round's figures (REQUIREMENTS
+M6).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ SEVERITIES = ("page", "critical", "warn", "ticket")
 
 
 class Rule(NamedTuple):
-    """Fires if the metric is above or below its threshold. `threshold`: a name of `thresholds` or a number."""
+    """Fires if the metric is above or below its threshold.
+
+    `threshold`: a name of `thresholds` or a number.
+    """
 
     name: str
     severity: str
@@ -26,7 +31,11 @@ class Rule(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """What a rule says. state: firing, ok, no_data (the metric was not measured), off (no threshold is set) or no_cause (its part is not built yet)."""
+    """What a rule says.
+
+    state: firing, ok, no_data (the metric was not measured), off (no threshold is set) or no_cause
+    (its part is not built yet).
+    """
 
     name: str
     severity: str
@@ -41,7 +50,14 @@ class Alert(NamedTuple):
 
 def load_rules(text: str | None = None) -> list[Rule]:
     """The shipped rules, or those of a YAML text of the same form. Raises ValueError."""
-    rules = [Rule(**row) for row in yaml.safe_load(text if text is not None else files("crawlkit").joinpath("data/alerts.yaml").read_text("utf-8"))]
+    rules = [
+        Rule(**row)
+        for row in yaml.safe_load(
+            text
+            if text is not None
+            else files("crawlkit").joinpath("data/alerts.yaml").read_text("utf-8")
+        )
+    ]
     for r in rules:
         if r.severity not in SEVERITIES or r.fires not in ("above", "below"):
             raise ValueError(f"alert {r.name}: severity {r.severity}, fires {r.fires}")
@@ -51,17 +67,34 @@ def load_rules(text: str | None = None) -> list[Rule]:
 def thresholds(cfg: Alerts) -> dict[str, float]:
     """Threshold name -> value."""
     return {
-        "target_pages_per_s": cfg.target_pages_per_s, "half_target_pages_per_s": cfg.target_pages_per_s / 2, "frontier_max": cfg.frontier_max, "frontier_min": cfg.frontier_min,
-        "error_share": cfg.error_share, "error_share_critical": cfg.error_share_critical, "throttled_share": cfg.throttled_share, "dns_hit_share": cfg.dns_hit_share,
-        "duplicate_share": cfg.duplicate_share, "latency_ms": cfg.latency_ms, "render_queue": cfg.render_queue, "growth_bytes_per_day": cfg.growth_bytes_per_day,
-        "workers": cfg.workers, "filter_drift": cfg.filter_drift,
-    }  # fmt: skip
+        "target_pages_per_s": cfg.target_pages_per_s,
+        "half_target_pages_per_s": cfg.target_pages_per_s / 2,
+        "frontier_max": cfg.frontier_max,
+        "frontier_min": cfg.frontier_min,
+        "error_share": cfg.error_share,
+        "error_share_critical": cfg.error_share_critical,
+        "throttled_share": cfg.throttled_share,
+        "dns_hit_share": cfg.dns_hit_share,
+        "duplicate_share": cfg.duplicate_share,
+        "latency_ms": cfg.latency_ms,
+        "render_queue": cfg.render_queue,
+        "growth_bytes_per_day": cfg.growth_bytes_per_day,
+        "workers": cfg.workers,
+        "filter_drift": cfg.filter_drift,
+    }
 
 
 def evaluate(rules: list[Rule], values: Mapping[str, float], cfg: Alerts) -> list[Alert]:
     """Each rule against the figures, in the rules' order."""
     limits = thresholds(cfg)
-    return [_alert(r, values.get(r.metric), float(limits[r.threshold] if isinstance(r.threshold, str) else r.threshold)) for r in rules]
+    return [
+        _alert(
+            r,
+            values.get(r.metric),
+            float(limits[r.threshold] if isinstance(r.threshold, str) else r.threshold),
+        )
+        for r in rules
+    ]
 
 
 def _alert(rule: Rule, value: float | None, limit: float) -> Alert:
@@ -71,22 +104,45 @@ def _alert(rule: Rule, value: float | None, limit: float) -> Alert:
         state = "off"
     else:
         state = "firing" if (value > limit if rule.fires == "above" else value < limit) else "ok"
-    return Alert(rule.name, rule.severity, state, rule.metric, value, rule.fires, limit, rule.summary, rule.needs)
+    return Alert(
+        rule.name,
+        rule.severity,
+        state,
+        rule.metric,
+        value,
+        rule.fires,
+        limit,
+        rule.summary,
+        rule.needs,
+    )
 
 
-def round_values(figures: Mapping[str, Any], fetched: Mapping[str, Any], fetch_wall_s: float | None, min_answers: int) -> dict[str, float]:
+def round_values(
+    figures: Mapping[str, Any],
+    fetched: Mapping[str, Any],
+    fetch_wall_s: float | None,
+    min_answers: int,
+) -> dict[str, float]:
     """The figures of a round that alerts look at; a share or mean of too few answers is left out.
 
-    figures: pages (fetched or unchanged), failed, answers, throttled, latency_ms, frontier, copies, stored, bytes_last_day of the tables; fetched: counts of the fetch stage.
+    figures: pages (fetched or unchanged), failed, answers, throttled, latency_ms, frontier, copies,
+    stored, bytes_last_day of the tables; fetched: counts of the fetch stage.
     """
-    out: dict[str, float] = {"frontier_urls": figures["frontier"], "warc_bytes_last_day": figures["bytes_last_day"], "round_workers": fetched.get("slots", 0)}
+    out: dict[str, float] = {
+        "frontier_urls": figures["frontier"],
+        "warc_bytes_last_day": figures["bytes_last_day"],
+        "round_workers": fetched.get("slots", 0),
+    }
     tried = figures["pages"] + figures["failed"]
     if tried >= min_answers:
         out["round_error_share"] = figures["failed"] / tried
         if fetch_wall_s:
             out["round_pages_per_s"] = figures["pages"] / fetch_wall_s
     if figures["answers"] >= min_answers:
-        out |= {"round_throttled_share": figures["throttled"] / figures["answers"], "round_latency_ms": figures["latency_ms"]}
+        out |= {
+            "round_throttled_share": figures["throttled"] / figures["answers"],
+            "round_latency_ms": figures["latency_ms"],
+        }
     if fetched.get("dns_lookups", 0) >= min_answers:
         out["round_dns_hit_share"] = fetched.get("dns_hits", 0) / fetched["dns_lookups"]
     if figures["stored"] >= min_answers:

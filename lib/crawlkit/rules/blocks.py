@@ -1,4 +1,6 @@
-"""Signs that a host or its CDN does not want us (REQUIREMENTS D12): recognised, reported, never evaded."""
+"""Signs that a host or its CDN does not want us (REQUIREMENTS D12): recognised, reported, never
+evaded.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ _HEADER_MARKS = (
     ("x-amzn-waf-action", "captcha", "aws-waf"),
 )
 
-# Marks of a challenge page's body. Ordinary pages carry some of them too (scripts that a CDN injects), so they
+# Marks of a challenge page's body. Ordinary pages carry some of them too (scripts that a CDN
+# injects), so they
 # count only beside a refusing status.
 _BODY_MARKS = (
     (b"/cdn-cgi/challenge-platform/", "cloudflare"),

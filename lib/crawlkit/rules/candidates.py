@@ -1,9 +1,12 @@
-"""Which members of a candidate block are compared: each with the block's first ones and, in a long block, with its nearest by SimHash.
+"""Which members of a candidate block are compared: each with the block's first ones and, in a long
+block, with its nearest by SimHash.
 
-All pairs of a block of n texts are n²/2, and pages made from one template put thousands into it. A text is compared with the
-first `anchors` of its block only (a short block so gets all its pairs); since what is near to none of them may still be near
-to another, the members of a longer block are put in the order of their SimHashes and each is compared with those beside it
-(the sorted neighbourhood of Hernández and Stolfo 1995). So the work follows the number of new texts, however hot a block is.
+All pairs of a block of n texts are n²/2, and pages made from one template put thousands into it. A
+text is compared with the first `anchors` of its block only (a short block so gets all its pairs);
+since what is near to none of them may still be near to another, the members of a longer block are
+put in the order of their SimHashes and each is compared with those beside it (the sorted
+neighbourhood of Hernández and Stolfo 1995). So the work follows the number of new texts, however
+hot a block is.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ import numpy as np
 NEIGHBOURS = 3
 
 
-def candidate_pairs(block: np.ndarray, place: np.ndarray, simhash: np.ndarray, anchors: int) -> tuple[np.ndarray, np.ndarray]:
+def candidate_pairs(
+    block: np.ndarray, place: np.ndarray, simhash: np.ndarray, anchors: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows i < j to compare, as two arrays; a pair may come twice.
 
-    block: int [n], ascending, equal for the members of one block. place: int [n], each member's place in its block, ascending; where a
-    block goes on from an earlier call, its members of place 0 to `anchors` - 1 are given again before the new ones. simhash: uint64 [n].
+    block: int [n], ascending, equal for the members of one block. place: int [n], each member's
+    place in its block, ascending; where a block goes on from an earlier call, its members of place
+    0 to `anchors` - 1 are given again before the new ones. simhash: uint64 [n].
     """
     rows = np.arange(len(block))
     first = np.searchsorted(block, block)

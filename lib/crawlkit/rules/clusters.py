@@ -1,8 +1,10 @@
-"""Clusters of duplicate pages: which pairs belong together, their connected components, and the page that stands for each.
+"""Clusters of duplicate pages: which pairs belong together, their connected components, and the
+page that stands for each.
 
-Exact duplicates share the hash of their normalised text. Candidates for near-duplicates share a MinHash band or a SimHash
-block; a pair is merged only after its Jaccard similarity has been counted on the shingles themselves. The dedup stage
-finds candidates by a sort (rules/candidates.py) and uses `match` and `Components`; `cluster_pages` does the same for pages in memory.
+Exact duplicates share the hash of their normalised text. Candidates for near-duplicates share a
+MinHash band or a SimHash block; a pair is merged only after its Jaccard similarity has been counted
+on the shingles themselves. The dedup stage finds candidates by a sort (rules/candidates.py) and
+uses `match` and `Components`; `cluster_pages` does the same for pages in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +18,16 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from crawlkit.rules.fingerprint import Fingerprint, estimated_jaccard, fingerprint, hamming, jaccard, minhash_bands, shingles, simhash_blocks
+from crawlkit.rules.fingerprint import (
+    Fingerprint,
+    estimated_jaccard,
+    fingerprint,
+    hamming,
+    jaccard,
+    minhash_bands,
+    shingles,
+    simhash_blocks,
+)
 from crawlkit.rules.links import same_site
 
 K = TypeVar("K", bound=Hashable)
@@ -27,9 +38,11 @@ CONTRADICTION_SHINGLES = 50  # ... if both are at least this long
 
 
 class NearPolicy(NamedTuple):
-    """Near-duplicates: Jaccard >= `jaccard`, or SimHash distance <= `hamming` with Jaccard >= `hamming_jaccard`.
+    """Near-duplicates: Jaccard >= `jaccard`, or SimHash distance <= `hamming` with Jaccard >=
+    `hamming_jaccard`.
 
-    Pairs up to distance `similar` are recorded and not merged. `max_block`: pages of a block compared pair by pair.
+    Pairs up to distance `similar` are recorded and not merged. `max_block`: pages of a block
+    compared pair by pair.
     """
 
     jaccard: float = 0.8
@@ -40,7 +53,10 @@ class NearPolicy(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Evidence on one pair. `method` is the rule that joins it: exact, minhash, simhash, canonical, redirect; or similar."""
+    """Evidence on one pair.
+
+    `method` is the rule that joins it: exact, minhash, simhash, canonical, redirect; or similar.
+    """
 
     method: str
     distance: int | None = None
@@ -48,8 +64,12 @@ class Match(NamedTuple):
     merged: bool = True
 
 
-def match(distance: int, a: np.ndarray, b: np.ndarray, policy: NearPolicy = NearPolicy()) -> Match | None:
-    """Verdict on a candidate pair by the distance of its SimHashes and its `shingles`; None if the two are different."""
+def match(
+    distance: int, a: np.ndarray, b: np.ndarray, policy: NearPolicy = NearPolicy()
+) -> Match | None:
+    """Verdict on a candidate pair by the distance of its SimHashes and its `shingles`; None if the
+    two are different.
+    """
     similarity = jaccard(a, b)
     if similarity >= policy.jaccard:
         return Match("minhash", distance, similarity)
@@ -59,14 +79,21 @@ def match(distance: int, a: np.ndarray, b: np.ndarray, policy: NearPolicy = Near
 
 
 def worth_counting(a: Fingerprint, b: Fingerprint, policy: NearPolicy = NearPolicy()) -> bool:
-    """Whether the signatures leave it possible that `match` says something: cheap, and before any text is read."""
+    """Whether the signatures leave it possible that `match` says something: cheap, and before any
+    text is read.
+    """
     if a.simhash is None or b.simhash is None or a.minhash is None or b.minhash is None:
         return False
-    return hamming(a.simhash, b.simhash) <= policy.similar or estimated_jaccard(a.minhash, b.minhash) >= policy.jaccard - ESTIMATE_SLACK
+    return (
+        hamming(a.simhash, b.simhash) <= policy.similar
+        or estimated_jaccard(a.minhash, b.minhash) >= policy.jaccard - ESTIMATE_SLACK
+    )
 
 
 def block_pairs(members: Sequence[K], max_block: int) -> Iterator[tuple[K, K]]:
-    """Pairs of one candidate block: all of them up to `max_block` members; of the rest each with the first ten."""
+    """Pairs of one candidate block: all of them up to `max_block` members; of the rest each with
+    the first ten.
+    """
     yield from combinations(members[:max_block], 2)
     for late in members[max_block:]:
         for anchor in members[:HOT_ANCHORS]:
@@ -104,9 +131,12 @@ class Components(Generic[K]):
 
 
 def component_of(a: np.ndarray, b: np.ndarray, n: int) -> np.ndarray:
-    """For each of the nodes 0 to n - 1 the smallest node of its connected component. a, b: int [m], the ends of the edges.
+    """For each of the nodes 0 to n - 1 the smallest node of its connected component.
 
-    Labels sink along edges and are followed to their own labels until none changes (FastSV, Zhang, Azad and Hu 2020): for millions of edges.
+    a, b: int [m], the ends of the edges.
+
+    Labels sink along edges and are followed to their own labels until none changes (FastSV, Zhang,
+    Azad and Hu 2020): for millions of edges.
     """
     label = np.arange(n)
     while True:
@@ -121,7 +151,10 @@ def component_of(a: np.ndarray, b: np.ndarray, n: int) -> np.ndarray:
 
 
 class Member(NamedTuple):
-    """What the choice of a canonical page looks at. `named`: members whose canonical link or redirect names it."""
+    """What the choice of a canonical page looks at.
+
+    `named`: members whose canonical link or redirect names it.
+    """
 
     url: str
     inlinks: int = 0
@@ -130,13 +163,17 @@ class Member(NamedTuple):
 
 
 def choose_canonical(members: Iterable[Member]) -> str:
-    """The page that stands for a cluster: named by its members, most in-links, shortest URL, first in order."""
+    """The page that stands for a cluster: named by its members, most in-links, shortest URL, first
+    in order.
+    """
     return min(members, key=lambda m: (not m.live, -m.named, -m.inlinks, len(m.url), m.url)).url
 
 
 @dataclass(frozen=True)
 class DupPage:
-    """A page as `cluster_pages` takes it; `canonical` and `location` are absolute canonical URLs."""
+    """A page as `cluster_pages` takes it; `canonical` and `location` are absolute canonical
+    URLs.
+    """
 
     url: str
     text: str = ""
@@ -158,14 +195,21 @@ class Clustering:
 
     clusters: list[Cluster] = field(default_factory=list)
     similar: list[tuple[str, str, Match]] = field(default_factory=list)
-    disbelieved: list[tuple[str, str]] = field(default_factory=list)  # canonical links that the texts contradict
+    disbelieved: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # canonical links that the texts contradict
     exact_skipped: int = 0  # pages that an equal text stood for
-    hot_blocks: dict[tuple[str, int, int], int] = field(default_factory=dict)  # (scheme, band, hash) -> pages not compared pair by pair
+    hot_blocks: dict[tuple[str, int, int], int] = field(
+        default_factory=dict
+    )  # (scheme, band, hash) -> pages not compared pair by pair
     compared: int = 0  # pairs counted on their shingles
 
 
 def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = NearPolicy()) -> Clustering:
-    """Clusters of pages whose text or hints say that they are one. Work is linear in equal texts and bounded in alike ones."""
+    """Clusters of pages whose text or hints say that they are one.
+
+    Work is linear in equal texts and bounded in alike ones.
+    """
     out = Clustering()
     by_url = {p.url: p for p in pages}
     joined: Components[str] = Components()
@@ -183,7 +227,12 @@ def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = NearPolicy()) -
             if joined.find(a) == joined.find(b) or not worth_counting(prints[a], prints[b], policy):
                 continue
             out.compared += 1
-            verdict = match(hamming(prints[a].simhash or 0, prints[b].simhash or 0), shingles_of(a), shingles_of(b), policy)
+            verdict = match(
+                hamming(prints[a].simhash or 0, prints[b].simhash or 0),
+                shingles_of(a),
+                shingles_of(b),
+                policy,
+            )
             if verdict and verdict.merged:
                 joined.union(a, b)
                 evidence.append((a, b, verdict))
@@ -192,18 +241,29 @@ def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = NearPolicy()) -
 
     for page, target, method in _hints(pages, by_url):
         a, b = shingles_of(page.url), shingles_of(target)
-        if method == "canonical" and min(len(a), len(b)) >= CONTRADICTION_SHINGLES and jaccard(a, b) < CONTRADICTION:
+        if (
+            method == "canonical"
+            and min(len(a), len(b)) >= CONTRADICTION_SHINGLES
+            and jaccard(a, b) < CONTRADICTION
+        ):
             out.disbelieved.append((page.url, target))
         else:
             joined.union(page.url, target)
             evidence.append((page.url, target, Match(method)))
 
-    out.similar = list({(a, b): (a, b, m) for a, b, m in out.similar if joined.find(a) != joined.find(b)}.values())
+    out.similar = list(
+        {(a, b): (a, b, m) for a, b, m in out.similar if joined.find(a) != joined.find(b)}.values()
+    )
     out.clusters = _clusters(joined, evidence, by_url)
     return out
 
 
-def _exact(pages: Sequence[DupPage], joined: Components[str], evidence: list[tuple[str, str, Match]], out: Clustering) -> dict[str, Fingerprint]:
+def _exact(
+    pages: Sequence[DupPage],
+    joined: Components[str],
+    evidence: list[tuple[str, str, Match]],
+    out: Clustering,
+) -> dict[str, Fingerprint]:
     """Joins pages of equal text; returns the fingerprints of one page for each distinct text."""
     first: dict[str, str] = {}
     prints: dict[str, Fingerprint] = {}
@@ -224,7 +284,9 @@ def _exact(pages: Sequence[DupPage], joined: Components[str], evidence: list[tup
     return prints
 
 
-def _blocks(prints: dict[str, Fingerprint], policy: NearPolicy) -> dict[tuple[str, int, int], list[str]]:
+def _blocks(
+    prints: dict[str, Fingerprint], policy: NearPolicy
+) -> dict[tuple[str, int, int], list[str]]:
     out: dict[tuple[str, int, int], list[str]] = defaultdict(list)
     for url, p in prints.items():
         if p.simhash is None or p.minhash is None:
@@ -236,8 +298,13 @@ def _blocks(prints: dict[str, Fingerprint], policy: NearPolicy) -> dict[tuple[st
     return {key: members for key, members in out.items() if len(members) > 1}
 
 
-def _hints(pages: Sequence[DupPage], by_url: dict[str, DupPage]) -> Iterator[tuple[DupPage, str, str]]:
-    """(page, the page it names, method). A canonical link to another site is no hint; a redirect is one anywhere."""
+def _hints(
+    pages: Sequence[DupPage], by_url: dict[str, DupPage]
+) -> Iterator[tuple[DupPage, str, str]]:
+    """(page, the page it names, method).
+
+    A canonical link to another site is no hint; a redirect is one anywhere.
+    """
     for p in pages:
         if p.location in by_url and p.location != p.url and 300 <= p.status < 400:
             yield p, p.location or "", "redirect"
@@ -245,7 +312,9 @@ def _hints(pages: Sequence[DupPage], by_url: dict[str, DupPage]) -> Iterator[tup
             yield p, p.canonical or "", "canonical"
 
 
-def _clusters(joined: Components[str], evidence: list[tuple[str, str, Match]], by_url: dict[str, DupPage]) -> list[Cluster]:
+def _clusters(
+    joined: Components[str], evidence: list[tuple[str, str, Match]], by_url: dict[str, DupPage]
+) -> list[Cluster]:
     edges: dict[str, list[tuple[str, str, Match]]] = defaultdict(list)
     for a, b, verdict in evidence:
         edges[joined.find(a)].append((a, b, verdict))
@@ -257,6 +326,8 @@ def _clusters(joined: Components[str], evidence: list[tuple[str, str, Match]], b
         for p in map(by_url.__getitem__, urls):
             for name in {p.canonical, p.location if 300 <= p.status < 400 else None} - {None}:
                 named[name or ""] += 1
-        canonical = choose_canonical(Member(u, by_url[u].inlinks, named[u], by_url[u].status < 300) for u in urls)
+        canonical = choose_canonical(
+            Member(u, by_url[u].inlinks, named[u], by_url[u].status < 300) for u in urls
+        )
         out.append(Cluster(canonical, tuple(sorted(urls)), tuple(edges[joined.find(urls[0])])))
     return sorted(out, key=lambda c: c.members)

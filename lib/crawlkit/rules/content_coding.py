@@ -1,7 +1,9 @@
-"""Content codings of a payload undone within bounds (RFC 9110 8.4): gzip, deflate, br, zstd, in layers and members.
+"""Content codings of a payload undone within bounds (RFC 9110 8.4): gzip, deflate, br, zstd, in
+layers and members.
 
-The result never exceeds the limit, whatever the ratio, and neither does any layer on the way; work is linear in the
-payload and the limit. What could be decoded of a damaged or cut payload is kept, with the error beside it.
+The result never exceeds the limit, whatever the ratio, and neither does any layer on the way; work
+is linear in the payload and the limit. What could be decoded of a damaged or cut payload is kept,
+with the error beside it.
 """
 
 from __future__ import annotations
@@ -16,13 +18,19 @@ from backports import zstd
 MAX_LAYERS = 5
 MAX_MEMBERS = 10_000  # gzip members or zstd frames of one layer
 ZSTD_WINDOW_LOG = 23  # 8 MiB (RFC 9659)
-_FIRST_CHUNK, _CHUNK = 512, 65_536  # small at first: what follows a member's end in a chunk is copied
+_FIRST_CHUNK, _CHUNK = (
+    512,
+    65_536,
+)  # small at first: what follows a member's end in a chunk is copied
 
 
 class Decoded(NamedTuple):
-    """`truncated`: "length" if the limit cut it. `error`: why less than the whole could be decoded (None: all well).
+    """`truncated`: "length" if the limit cut it.
 
-    `raw_kept`: the body is the payload as received, since its coding is unknown or nothing of it could be decoded.
+    `error`: why less than the whole could be decoded (None: all well).
+
+    `raw_kept`: the body is the payload as received, since its coding is unknown or nothing of it
+    could be decoded.
     """
 
     body: bytes
@@ -37,29 +45,47 @@ class _Damaged(Exception):
 
 
 def codings(content_encoding: Iterable[str]) -> list[str]:
-    """Codings in the order applied: several field lines are one list, names without case, identity left out."""
+    """Codings in the order applied: several field lines are one list, names without case, identity
+    left out.
+    """
     names = [c.strip().lower() for line in content_encoding for c in line.split(",")]
     return [{"x-gzip": "gzip"}.get(c, c) for c in names if c not in ("", "identity")]
 
 
-def decode_content(payload: bytes, content_encoding: Iterable[str], limit_bytes: int = 10 * 1024 * 1024) -> Decoded:
+def decode_content(
+    payload: bytes, content_encoding: Iterable[str], limit_bytes: int = 10 * 1024 * 1024
+) -> Decoded:
     """Payload without its content codings, at most `limit_bytes` of it. Never raises."""
     names = codings(content_encoding)
     unknown = [n for n in names if n not in _DECODERS]
     if unknown or len(names) > MAX_LAYERS:
         error = f"unknown coding {unknown[0][:40]}" if unknown else f"{len(names)} layers of coding"
-        return Decoded(payload[:limit_bytes], "length" if len(payload) > limit_bytes else None, error, True)
+        return Decoded(
+            payload[:limit_bytes], "length" if len(payload) > limit_bytes else None, error, True
+        )
     body, truncated, errors = payload, False, []
     for n, name in enumerate(reversed(names)):
         decoded, more, error = _layer(body, name, limit_bytes)
         if error:
             errors.append(f"{name}: {error}")
-            if not decoded and body:  # this layer is not there, as where two hops name one coding: what came before it is kept
-                return Decoded(body[:limit_bytes], "length" if truncated or len(body) > limit_bytes else None, errors[-1], n == 0, tuple(names))
+            if (
+                not decoded and body
+                # this layer is not there, as where two hops name one coding: what came before it is
+                # kept
+            ):
+                return Decoded(
+                    body[:limit_bytes],
+                    "length" if truncated or len(body) > limit_bytes else None,
+                    errors[-1],
+                    n == 0,
+                    tuple(names),
+                )
         body, truncated = decoded, truncated or more
     if not names and len(body) > limit_bytes:
         body, truncated = body[:limit_bytes], True
-    return Decoded(body, "length" if truncated else None, "; ".join(errors) or None, False, tuple(names))
+    return Decoded(
+        body, "length" if truncated else None, "; ".join(errors) or None, False, tuple(names)
+    )
 
 
 def _layer(data: bytes, name: str, limit: int) -> tuple[bytes, bool, str | None]:
@@ -112,8 +138,12 @@ def _inflate(data: bytes, pos: int, wbits: int, limit: int) -> Iterator[bytes]:
     return pos - len(stream.unused_data)
 
 
-def _before_damage(data: bytes, start: int, pos: int, size: int, wbits: int, limit: int) -> Iterator[bytes]:
-    """Output of the chunk at `pos` up to the damage, which the failed call did not give: byte by byte."""
+def _before_damage(
+    data: bytes, start: int, pos: int, size: int, wbits: int, limit: int
+) -> Iterator[bytes]:
+    """Output of the chunk at `pos` up to the damage, which the failed call did not give: byte by
+    byte.
+    """
     stream, left = zlib.decompressobj(wbits), data[start:pos]
     while left:
         stream.decompress(left, limit + 1)
@@ -146,11 +176,16 @@ def _brotli(data: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _brotli_before_damage(data: bytes, pos: int, given: int) -> Iterator[bytes]:
-    """Output after the first `given` bytes, of which the failed call gave none: the chunk at `pos` byte by byte. Returns whether
-    the stream ended in it: what follows the end is padding, for which the decoder has no other name than damage."""
+    """Output after the first `given` bytes, of which the failed call gave none: the chunk at `pos`
+    byte by byte. Returns whether the stream ended in it: what follows the end is padding, for which
+    the decoder has no other name than damage.
+    """
     stream = brotli.Decompressor()
     try:
-        for piece in (data[:pos], *(data[i : i + 1] for i in range(pos, min(pos + _CHUNK, len(data))))):
+        for piece in (
+            data[:pos],
+            *(data[i : i + 1] for i in range(pos, min(pos + _CHUNK, len(data)))),
+        ):
             while not stream.is_finished():
                 out = stream.process(piece, output_buffer_limit=_CHUNK * 4)
                 yield out[given:]

@@ -1,4 +1,5 @@
-"""What kind of document a body is: by its Content-Type, and by its first bytes where that says nothing (MIME Sniffing 7).
+"""What kind of document a body is: by its Content-Type, and by its first bytes where that says
+nothing (MIME Sniffing 7).
 
 A `content_type` is the field's value, of several lines in one answer their list (RFC 9110 5.3).
 """
@@ -8,34 +9,72 @@ from __future__ import annotations
 import re
 
 _KINDS = {
-    "text/html": "html", "application/xhtml+xml": "html", "application/vnd.wap.xhtml+xml": "html",
-    "text/plain": "text", "text/markdown": "text", "text/csv": "text",
-    "application/json": "json", "text/json": "json", "application/feed+json": "json",
-    "text/xml": "xml", "application/xml": "xml",
-    "application/pdf": "pdf", "application/x-pdf": "pdf",
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "application/vnd.wap.xhtml+xml": "html",
+    "text/plain": "text",
+    "text/markdown": "text",
+    "text/csv": "text",
+    "application/json": "json",
+    "text/json": "json",
+    "application/feed+json": "json",
+    "text/xml": "xml",
+    "application/xml": "xml",
+    "application/pdf": "pdf",
+    "application/x-pdf": "pdf",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
-}  # fmt: skip
-_UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream", "binary/octet-stream"})
-_TYPE = re.compile(r"[ \t]*([A-Za-z0-9!#$&^_.+*-]{1,127}/[A-Za-z0-9!#$&^_.+*-]{1,127})[ \t]*(?:;|,|\Z)")
+}
+_UNKNOWN = frozenset(
+    {
+        "",
+        "unknown/unknown",
+        "application/unknown",
+        "*/*",
+        "application/octet-stream",
+        "binary/octet-stream",
+    }
+)
+_TYPE = re.compile(
+    r"[ \t]*([A-Za-z0-9!#$&^_.+*-]{1,127}/[A-Za-z0-9!#$&^_.+*-]{1,127})[ \t]*(?:;|,|\Z)"
+)
 _MEMBER = re.compile(r"""(?:[^,"]|"(?:[^"\\]|\\.)*"?)+""", re.DOTALL)
-_PARAMETER = re.compile(r""";[ \t]*+([^\s;="]*+)[ \t]*+(?:=[ \t]*+(?:"((?:[^"\\]++|\\.)*+)"?+|'([^';]*+)'?+|([^\s;,"']++)))?+[^;]*+""", re.S)
+_PARAMETER = re.compile(
+    r""";[ \t]*+([^\s;="]*+)[ \t]*+(?:=[ \t]*+(?:"((?:[^"\\]++|\\.)*+)"?+|'([^';]*+)'?+|([^\s;,"']++)))?+[^;]*+""",
+    re.S,
+)
 _PAIR = re.compile(r"\\(.)", re.DOTALL)  # RFC 9110 5.6.4
 _HTML = re.compile(
-    rb"[\t\n\x0c\r ]*(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|link)[\t\n\x0c\r />])", re.IGNORECASE
+    rb"[\t\n\x0c\r ]*(?:<!--|<(?:!doctype"
+    rb" html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta"
+    rb"|link)[\t\n\x0c\r"
+    rb" />])",
+    re.IGNORECASE,
 )
 _XHTML = re.compile(
-    rb"[\t\n\x0c\r ]*(?:<\?xml[^>]{0,200}>)?[^<]{0,200}(?:<!--.{0,500}?-->[\t\n\x0c\r ]*)?(?:<!doctype html[^>]{0,300}>[\t\n\x0c\r ]*)?<html[\s>]",
+    rb"[\t\n\x0c\r ]*(?:<\?xml[^>]{0,200}>)?[^<]{0,200}(?:<!--.{0,500}?-->[\t\n\x0c\r"
+    rb" ]*)?(?:<!doctype html[^>]{0,300}>[\t\n\x0c\r ]*)?<html[\s>]",
     re.IGNORECASE | re.DOTALL,
 )
 
 
 def charset_parameter(content_type: str) -> str | None:
-    """The first charset parameter that says something, of one type; quoted strings of other parameters hold none."""
-    return next((_PAIR.sub(r"\1", values[0]) or values[1] or values[2] for name, *values in _PARAMETER.findall(content_type) if name.lower() == "charset" and any(values)), None)
+    """The first charset parameter that says something, of one type; quoted strings of other
+    parameters hold none.
+    """
+    return next(
+        (
+            _PAIR.sub(r"\1", values[0]) or values[1] or values[2]
+            for name, *values in _PARAMETER.findall(content_type)
+            if name.lower() == "charset" and any(values)
+        ),
+        None,
+    )
 
 
 def sole_type(content_type: str | None) -> str:
-    """The one type that counts of several: the last valid one, with the charset of one before it of the same type (Fetch Standard, extract a MIME type)."""
+    """The one type that counts of several: the last valid one, with the charset of one before it of
+    the same type (Fetch Standard, extract a MIME type).
+    """
     text = (content_type or "")[:4096]
     if "," not in text:
         return text
@@ -46,7 +85,10 @@ def sole_type(content_type: str | None) -> str:
             continue
         own = charset_parameter(member)
         charset = own or (charset if m[1].lower() == essence else None)
-        essence, found = m[1].lower(), member if own or not charset else f'{member};charset="{charset}"'
+        essence, found = (
+            m[1].lower(),
+            member if own or not charset else f'{member};charset="{charset}"',
+        )
     return found or text
 
 
@@ -72,7 +114,11 @@ def kind_of(body: bytes, content_type: str | None) -> str:
         return "json"
     if declared in _UNKNOWN:
         return _sniff(head)
-    return "text" if declared.startswith("text/") and declared not in ("text/css", "text/javascript") else "other"
+    return (
+        "text"
+        if declared.startswith("text/") and declared not in ("text/css", "text/javascript")
+        else "other"
+    )
 
 
 def _sniff(head: bytes) -> str:

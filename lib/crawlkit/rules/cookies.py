@@ -1,9 +1,11 @@
-"""Cookies as pure values (RFC 6265): what a Set-Cookie line adds, and the Cookie header of a request.
+"""Cookies as pure values (RFC 6265): what a Set-Cookie line adds, and the Cookie header of a
+request.
 
-A jar is a tuple of cookies, oldest first. Off by default; the engine keeps one jar a registered domain for the hosts
-that the operator named. Ports do not isolate (8.5), public suffixes never get a cookie (5.3 step 5), and of RFC
-6265bis: a Secure cookie from http is refused, and so is one from http that would replace or shadow a Secure one; the name
-prefixes are honoured in any case; attributes over 1,024 characters are ignored; no lifetime is longer than 400 days.
+A jar is a tuple of cookies, oldest first. Off by default; the engine keeps one jar a registered
+domain for the hosts that the operator named. Ports do not isolate (8.5), public suffixes never get
+a cookie (5.3 step 5), and of RFC 6265bis: a Secure cookie from http is refused, and so is one from
+http that would replace or shadow a Secure one; the name prefixes are honoured in any case;
+attributes over 1,024 characters are ignored; no lifetime is longer than 400 days.
 """
 
 from __future__ import annotations
@@ -40,8 +42,12 @@ class Cookie:
     expires: float | None
 
 
-def receive(jar: tuple[Cookie, ...], host: str, path: str, secure: bool, lines: Iterable[str], now: float) -> tuple[Cookie, ...]:
-    """The jar after the Set-Cookie values of one answer from `host` (lower case) for `path`; `secure`: it came by https."""
+def receive(
+    jar: tuple[Cookie, ...], host: str, path: str, secure: bool, lines: Iterable[str], now: float
+) -> tuple[Cookie, ...]:
+    """The jar after the Set-Cookie values of one answer from `host` (lower case) for `path`;
+    `secure`: it came by https.
+    """
     for line in lines:
         cookie = parse_set_cookie(line, host, path, secure, now)
         if cookie is None or (not secure and any(_guards(c, cookie, now) for c in jar)):
@@ -56,10 +62,21 @@ def receive(jar: tuple[Cookie, ...], host: str, path: str, secure: bool, lines: 
     return jar
 
 
-def cookie_header(jar: tuple[Cookie, ...], host: str, path: str, secure: bool, now: float) -> str | None:
-    """The Cookie header of a request (5.4), None if no cookie fits: longer paths first, then older ones."""
+def cookie_header(
+    jar: tuple[Cookie, ...], host: str, path: str, secure: bool, now: float
+) -> str | None:
+    """The Cookie header of a request (5.4), None if no cookie fits: longer paths first, then older
+    ones.
+    """
     path = path.partition("?")[0]
-    fit = [c for c in jar if (c.host_only and c.domain == host or not c.host_only and domain_match(host, c.domain)) and path_match(path, c.path) and (secure or not c.secure) and (c.expires is None or c.expires > now)]
+    fit = [
+        c
+        for c in jar
+        if (c.host_only and c.domain == host or not c.host_only and domain_match(host, c.domain))
+        and path_match(path, c.path)
+        and (secure or not c.secure)
+        and (c.expires is None or c.expires > now)
+    ]
     return "; ".join(f"{c.name}={c.value}" for c in sorted(fit, key=lambda c: -len(c.path))) or None
 
 
@@ -78,8 +95,13 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
             continue
         match key.lower():
             case "expires":
-                cookie = replace(cookie, expires=cookie_date(text) if cookie_date(text) is not None else cookie.expires)
-            case "max-age" if re.fullmatch(r"-?[0-9]+", text):  # of any length: float of 4,096 digits is infinite
+                cookie = replace(
+                    cookie,
+                    expires=cookie_date(text) if cookie_date(text) is not None else cookie.expires,
+                )
+            case "max-age" if re.fullmatch(
+                r"-?[0-9]+", text
+            ):  # of any length: float of 4,096 digits is infinite
                 max_age = float(text)
             case "domain" if text.strip("."):
                 domain = _ascii_domain(text.removeprefix("."))
@@ -101,7 +123,14 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
             return None
         cookie = replace(cookie, domain=domain, host_only=False)
     prefix = name[:9].lower()
-    if (cookie.secure and not secure) or (prefix == "__secure-" and not cookie.secure) or (prefix.startswith("__host-") and not (cookie.secure and cookie.host_only and has_path and cookie.path == "/")):
+    if (
+        (cookie.secure and not secure)
+        or (prefix == "__secure-" and not cookie.secure)
+        or (
+            prefix.startswith("__host-")
+            and not (cookie.secure and cookie.host_only and has_path and cookie.path == "/")
+        )
+    ):
         return None
     return cookie
 
@@ -109,11 +138,19 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
 def _guards(kept: Cookie, new: Cookie, now: float) -> bool:
     """Must `new`, which came by http, leave `kept` alone (6265bis 5.7)?"""
     alive = kept.expires is None or kept.expires > now
-    return kept.secure and alive and kept.name == new.name and (domain_match(new.domain, kept.domain) or domain_match(kept.domain, new.domain)) and path_match(new.path, kept.path)
+    return (
+        kept.secure
+        and alive
+        and kept.name == new.name
+        and (domain_match(new.domain, kept.domain) or domain_match(kept.domain, new.domain))
+        and path_match(new.path, kept.path)
+    )
 
 
 def _ascii_domain(text: str) -> str:
-    """5.1.2: a domain in the form that hosts have here; header values are read as Latin-1, names are sent in UTF-8. What is no domain stays, and matches no host."""
+    """5.1.2: a domain in the form that hosts have here; header values are read as Latin-1, names
+    are sent in UTF-8. What is no domain stays, and matches no host.
+    """
     if text.isascii():
         return text.lower()
     try:
@@ -138,7 +175,10 @@ def domain_match(host: str, domain: str) -> bool:
 
 def path_match(path: str, cookie_path: str) -> bool:
     """5.1.4."""
-    return path == cookie_path or (path.startswith(cookie_path) and (cookie_path.endswith("/") or path[len(cookie_path)] == "/"))
+    return path == cookie_path or (
+        path.startswith(cookie_path)
+        and (cookie_path.endswith("/") or path[len(cookie_path)] == "/")
+    )
 
 
 def default_path(path: str) -> str:
@@ -151,7 +191,9 @@ def cookie_date(text: str) -> float | None:
     """Unix seconds of an Expires value (5.1.1, the lenient algorithm), None if it is no date."""
     time = day = month = year = None
     for token in _DELIMITER.split(text[:256]):
-        if time is None and (found := re.match(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)", token, re.ASCII)):
+        if time is None and (
+            found := re.match(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)", token, re.ASCII)
+        ):
             time = tuple(map(int, found.groups()))
         elif day is None and (found := re.match(r"(\d{1,2})(?!\d)", token, re.ASCII)):
             day = int(found[1])

@@ -1,6 +1,7 @@
 """SHA-1 as WARC records have it: labelled digests (WARC 1.1 5.8, 5.9) and names (5.2).
 
-Made in C (`_sha1.c`) where that is built and the processor has instructions for it; else hashlib does the work.
+Made in C (`_sha1.c`) where that is built and the processor has instructions for it; else hashlib
+does the work.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ import hashlib
 import uuid
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # RFC 4648 6
-_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]  # ten bits at a time: base64.b32encode takes longer than SHA-1
+_PAIRS = [
+    a + b for a in _ALPHABET for b in _ALPHABET
+]  # ten bits at a time: base64.b32encode takes longer than SHA-1
 
 
 def sha1_digest(data: bytes, more: bytes = b"") -> str:
-    """Twin of `_sha1.sha1_digest`: digest of both in a row; of a payload: without transfer coding."""
+    """Twin of `_sha1.sha1_digest`: digest of both in a row; of a payload: without transfer
+    coding.
+    """
     digest = hashlib.sha1(data)
     if more:
         digest.update(more)
@@ -27,7 +32,9 @@ def sha1_pair(head: bytes, body: bytes) -> tuple[str, str]:
 
 
 def sha1_urn(space: bytes, name: bytes) -> str:
-    """Twin of `_sha1.sha1_urn`: `<urn:uuid:...>` of the UUID of version 5 (RFC 9562 5.5) of a name in a space of 16 bytes."""
+    """Twin of `_sha1.sha1_urn`: `<urn:uuid:...>` of the UUID of version 5 (RFC 9562 5.5) of a name
+    in a space of 16 bytes.
+    """
     return f"<urn:uuid:{uuid.UUID(bytes=hashlib.sha1(space + name).digest()[:16], version=5)}>"
 
 

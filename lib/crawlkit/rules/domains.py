@@ -12,7 +12,9 @@ from functools import lru_cache
 import tldextract
 
 _extract = {
-    private: tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=private)
+    private: tldextract.TLDExtract(
+        suffix_list_urls=(), cache_dir=None, include_psl_private_domains=private
+    )
     for private in (False, True)
 }
 
@@ -21,9 +23,10 @@ _extract = {
 def registered_domain(host: str, private_suffixes: bool = True) -> str:
     """The name that was registered: public suffix plus one label, in lower case.
 
-    An address, a lone label and a public suffix are their own; under an unlisted top level the list's default rule
-    `*` holds. With `private_suffixes` the list's private part
-    counts too (`b.github.io` is then registered, not `github.io`). `host` is in ASCII or Unicode, without a port.
+    An address, a lone label and a public suffix are their own; under an unlisted top level the
+    list's default rule `*` holds. With `private_suffixes` the list's private part counts too
+    (`b.github.io` is then registered, not `github.io`). `host` is in ASCII or Unicode, without a
+    port.
     """
     host = host.lower().rstrip(".")
     if _is_address(host):
@@ -44,7 +47,8 @@ def public_suffix(host: str, private_suffixes: bool = True) -> str | None:
 
 
 def host_bucket(domain: str, buckets: int) -> int:
-    """Bucket of a registered domain: the first 8 bytes of its SHA-256, big-endian, mod `buckets` (a power of two).
+    """Bucket of a registered domain: the first 8 bytes of its SHA-256, big-endian, mod `buckets` (a
+    power of two).
 
     When `buckets` doubles, bucket b goes to b or to b + buckets.
     """

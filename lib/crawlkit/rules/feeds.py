@@ -1,6 +1,8 @@
-"""RSS (0.9 to 2.0, RDF) and Atom (0.3, RFC 4287) feeds: the addresses of their entries and when they changed (A3).
+"""RSS (0.9 to 2.0, RDF) and Atom (0.3, RFC 4287) feeds: the addresses of their entries and when
+they changed (A3).
 
-Read by the same bounded scanner as sitemaps; `rules.sitemaps.parse` tells the forms apart and calls these.
+Read by the same bounded scanner as sitemaps; `rules.sitemaps.parse` tells the forms apart and calls
+these.
 """
 
 from __future__ import annotations
@@ -15,14 +17,25 @@ from crawlkit.rules.xmlscan import Event, Scanner, attributes_of
 if TYPE_CHECKING:
     from crawlkit.rules.sitemaps import Collector
 
-_WITH_OWN_LINK = ("source", "image", "textinput", "description", "encoded")  # their links are not the item's
+_WITH_OWN_LINK = (
+    "source",
+    "image",
+    "textinput",
+    "description",
+    "encoded",
+)  # their links are not the item's
 _NOT_THE_ENTRYS = ("source", "content", "summary")  # likewise: another feed, or text as markup
-_ALTERNATE = ("alternate", "http://www.iana.org/assignments/relation/alternate")  # a registered name and its IRI are one (RFC 4287 4.2.7.2)
+_ALTERNATE = (
+    "alternate",
+    "http://www.iana.org/assignments/relation/alternate",
+)  # a registered name and its IRI are one (RFC 4287 4.2.7.2)
 _AS_SENT = UrlPolicy(remove_session=False)
 
 
 def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
-    """Items of an RSS feed: `link`, else a `guid` that is a permalink (RSS 2.0), else `rdf:about`. True: the feed was whole.
+    """Items of an RSS feed: `link`, else a `guid` that is a permalink (RSS 2.0), else `rdf:about`.
+
+    True: the feed was whole.
 
     Also of CDF, whose root is `channel` and whose items carry `href`.
     """
@@ -31,7 +44,11 @@ def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
     item_base, link, guid, about, dates, inside = None, None, None, None, {}, None
     dated = ("pubdate", "date", "updated", "published")
     texts = frozenset({"link", "guid", *dated})
-    for event in scanner.events(frozenset({"channel", "item", *_WITH_OWN_LINK, *texts}), frozenset({top, "item", *_WITH_OWN_LINK}), texts):
+    for event in scanner.events(
+        frozenset({"channel", "item", *_WITH_OWN_LINK, *texts}),
+        frozenset({top, "item", *_WITH_OWN_LINK}),
+        texts,
+    ):
         name = event.name
         if name == "channel" and not event.closing:
             base = _base(base, event)
@@ -46,7 +63,11 @@ def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
                     return True
             elif not event.closing:
                 attributes = attributes_of(event)
-                item_base, about, link = _base(base, event), attributes.get("rdf:about"), attributes.get("href")
+                item_base, about, link = (
+                    _base(base, event),
+                    attributes.get("rdf:about"),
+                    attributes.get("href"),
+                )
                 if event.empty:
                     _rss_item(out, item_base, link, guid, about, dates)
                     item_base = None
@@ -56,7 +77,11 @@ def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
             continue
         elif name == "link":
             attributes = attributes_of(event)
-            text = event.text.strip() or (attributes.get("href") if attributes.get("rel", "alternate") == "alternate" else None)
+            text = event.text.strip() or (
+                attributes.get("href")
+                if attributes.get("rel", "alternate") == "alternate"
+                else None
+            )
             link = link or text
         elif name == "guid":
             if attributes_of(event).get("ispermalink", "true").strip().lower() == "true":
@@ -68,7 +93,14 @@ def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
     return False
 
 
-def _rss_item(out: Collector, base: str, link: str | None, guid: str | None, about: str | None, dates: dict[str, str]) -> None:
+def _rss_item(
+    out: Collector,
+    base: str,
+    link: str | None,
+    guid: str | None,
+    about: str | None,
+    dates: dict[str, str],
+) -> None:
     if not link and guid and not guid.lower().startswith(("http://", "https://")):
         guid = None  # isPermaLink is true by default, yet many guids are bare numbers
     entry = out.page(link or guid or about or "", base)
@@ -77,12 +109,17 @@ def _rss_item(out: Collector, base: str, link: str | None, guid: str | None, abo
 
 
 def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
-    """Entries of an Atom feed: the first `alternate` link (RFC 4287 4.2.7), within `xml:base`; without one, an `id` that is an
-    address, as many are. True: the feed was whole."""
+    """Entries of an Atom feed: the first `alternate` link (RFC 4287 4.2.7), within `xml:base`;
+    without one, an `id` that is an address, as many are. True: the feed was whole.
+    """
     base = _base(out.url, root)
     entry_base, link, permalink, dates, inside = None, None, None, {}, None
     dated = ("updated", "published", "modified", "issued")
-    for event in scanner.events(frozenset({"entry", "link", "id", *_NOT_THE_ENTRYS, *dated}), frozenset({"feed", "entry", *_NOT_THE_ENTRYS}), frozenset({"id", *dated})):
+    for event in scanner.events(
+        frozenset({"entry", "link", "id", *_NOT_THE_ENTRYS, *dated}),
+        frozenset({"feed", "entry", *_NOT_THE_ENTRYS}),
+        frozenset({"id", *dated}),
+    ):
         name = event.name
         if name in ("entry", "feed"):
             if entry_base is not None:
@@ -99,10 +136,18 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
             continue
         elif name == "link":
             attributes = attributes_of(event)
-            if link is None and attributes.get("rel", "alternate").strip().lower() in _ALTERNATE and attributes.get("href"):
+            if (
+                link is None
+                and attributes.get("rel", "alternate").strip().lower() in _ALTERNATE
+                and attributes.get("href")
+            ):
                 link = (attributes["href"], _base(entry_base, event))
         elif name == "id":
-            if event.whole and permalink is None and event.text.strip().lower().startswith(("http://", "https://")):
+            if (
+                event.whole
+                and permalink is None
+                and event.text.strip().lower().startswith(("http://", "https://"))
+            ):
                 permalink = (event.text.strip(), entry_base)
         elif event.whole:
             dates.setdefault(name, event.text)
@@ -112,7 +157,9 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
 
 
 def _inside(inside: tuple[str, int] | None, event: Event) -> tuple[str, int] | None:
-    """The element with links of its own that the next tags stand in, and how often it is open (HTML has a `summary` too); None: none."""
+    """The element with links of its own that the next tags stand in, and how often it is open (HTML
+    has a `summary` too); None: none.
+    """
     name, depth = inside or (event.name, 0)
     if event.name != name or event.empty:
         return inside
@@ -127,7 +174,10 @@ def _atom_entry(out: Collector, link: tuple[str, str] | None, dates: dict[str, s
 
 
 def _first_date(dates: dict[str, str], *names: str) -> float | None:
-    return next((when for name in names if name in dates and (when := feed_date(dates[name])) is not None), None)
+    return next(
+        (when for name in names if name in dates and (when := feed_date(dates[name])) is not None),
+        None,
+    )
 
 
 def _base(base: str, event: Event) -> str:

@@ -1,11 +1,11 @@
 """HTTP/1.1 responses from bytes to values, without IO (RFC 9112): feed bytes, read the attributes.
 
-Strict where a wrong guess would give a wrong body, lenient where RFC 9112 lets a recipient be; every
-leniency leaves a name in `notes`, so that no odd answer passes in silence. Time is linear in the bytes
-fed, however they are cut. Nothing that a server sends raises.
+Strict where a wrong guess would give a wrong body, lenient where RFC 9112 lets a recipient be;
+every leniency leaves a name in `notes`, so that no odd answer passes in silence. Time is linear in
+the bytes fed, however they are cut. Nothing that a server sends raises.
 
-Notes: those of http1_head, and leading_blank_line, surplus_bytes, chunk_size_space, chunk_extension_odd,
-chunk_malformed, chunk_too_many, trailer_cut, trailer_too_long, te_damaged.
+Notes: those of http1_head, and leading_blank_line, surplus_bytes, chunk_size_space,
+chunk_extension_odd, chunk_malformed, chunk_too_many, trailer_cut, trailer_too_long, te_damaged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ import re
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.records import Answer
 from crawlkit.rules.content_coding import decode_content
-from crawlkit.rules.http1_head import HEAD_END, MAX_HEAD_BYTES, MAX_LINE_BYTES, Head, framing, parse_head
+from crawlkit.rules.http1_head import (
+    HEAD_END,
+    MAX_HEAD_BYTES,
+    MAX_LINE_BYTES,
+    Head,
+    framing,
+    parse_head,
+)
 
 MAX_INTERIM = 8
 MAX_BLANK_LINES = 32
@@ -24,7 +31,10 @@ FREE_CHUNKS = 16_384  # beyond these a chunk must carry 64 bytes on average
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]+)([ \t]*)(;[^\r\n]*)?\r?\n")
 _SIZE_BEGUN = re.compile(rb"[0-9A-Fa-f]+[ \t]*(;[^\r\n]*)?\r?")
-_EXTENSIONS = re.compile(rb"(?:;[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:[ \t]*=[ \t]*(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|\"(?:[^\"\\]|\\.)*\"))?[ \t]*)*")
+_EXTENSIONS = re.compile(
+    rb"(?:;[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:[ \t]*=["
+    rb" \t]*(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|\"(?:[^\"\\]|\\.)*\"))?[ \t]*)*"
+)
 
 
 def _nothing(data: bytes) -> None:
@@ -32,10 +42,13 @@ def _nothing(data: bytes) -> None:
 
 
 class ResponseReader:
-    """Reads one response (RFC 9112) to a request of `method`; bodies longer than `max_body_bytes` are cut.
+    """Reads one response (RFC 9112) to a request of `method`; bodies longer than `max_body_bytes`
+    are cut.
 
-    After each `feed` or `eof` look at `head_done`, `done`, `error`. With `error` (a Reason) there is no usable
-    answer; else the fields hold the answer, and `truncated` says how its body was cut. `keep_alive` is
+    After each `feed` or `eof` look at `head_done`, `done`, `error`. With `error` (a Reason) there
+    is no usable
+    answer; else the fields hold the answer, and `truncated` says how its body was cut. `keep_alive`
+    is
     meaningful once `done`: the connection may carry another request.
     """
 
@@ -78,24 +91,39 @@ class ResponseReader:
             self._take(data)
 
     def eof(self, clean: bool = True) -> None:
-        """The connection ended (RFC 9112 8); not `clean`: by a reset, or without TLS's closing alert, so that a body
-        that only the close ends is incomplete (9.8)."""
+        """The connection ended (RFC 9112 8); not `clean`: by a reset, or without TLS's closing
+        alert, so that a body that only the close ends is incomplete (9.8).
+        """
         if self.done:
             return
         if not self.head_done:
-            self._fail(Reason.DISCONNECTED, "closed inside the header" if self.received else "closed before any byte")
+            self._fail(
+                Reason.DISCONNECTED,
+                "closed inside the header" if self.received else "closed before any byte",
+            )
         elif self._take == self._until_close and clean:
             self._finish(False)
         elif self._take == self._chunked and self._expect == "trailer":
             self._note("trailer_cut")
             self._finish(False)
-        elif self._take == self._chunked and self._buffer and not (_SIZE_BEGUN.fullmatch(self._buffer) if self._expect == "size" else self._buffer == b"\r"):
+        elif (
+            self._take == self._chunked
+            and self._buffer
+            and not (
+                _SIZE_BEGUN.fullmatch(self._buffer)
+                if self._expect == "size"
+                else self._buffer == b"\r"
+            )
+        ):
             self._chunk_fault(f"no chunk: {bytes(self._buffer[:40])!r}")
         else:
             self.cut("disconnect")
 
     def cut(self, why: str) -> None:
-        """End the body here: `why` is length, time or disconnect (WARC 1.1 5.13). Only after `head_done`."""
+        """End the body here: `why` is length, time or disconnect (WARC 1.1 5.13).
+
+        Only after `head_done`.
+        """
         if not self.done:
             self.truncated = why
             self._finish(False)
@@ -105,7 +133,9 @@ class ResponseReader:
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def drain(self) -> bytes:
-        """Takes the body bytes read so far out of the reader: for bodies that are not to be held in memory, whose compressions stay."""
+        """Takes the body bytes read so far out of the reader: for bodies that are not to be held in
+        memory, whose compressions stay.
+        """
         self.codings = ()
         body, self._parts = self.body, []
         return body
@@ -115,13 +145,19 @@ class ResponseReader:
         return next((v for k, v in self.headers if k.lower() == name), None)
 
     def fill(self, answer: Answer) -> Answer:
-        """Copies what was read into `answer`; on an error only error, detail and the bytes seen of the head."""
+        """Copies what was read into `answer`; on an error only error, detail and the bytes seen of
+        the head.
+        """
         answer.notes += self.notes
         answer.error, answer.error_detail = self.error, self.error_detail
         answer.header_bytes = self.header_bytes
         answer.bad_header_lines = self.bad_header_lines
         if self.error is None:
-            answer.status, answer.reason_phrase, answer.http_version = self.status, self.reason_phrase, self.http_version
+            answer.status, answer.reason_phrase, answer.http_version = (
+                self.status,
+                self.reason_phrase,
+                self.http_version,
+            )
             answer.headers, answer.body = self.headers, self.body
             answer.truncated, answer.transfer_decoded = self.truncated, self.transfer_decoded
         return answer
@@ -145,10 +181,14 @@ class ResponseReader:
         self.done = True
         if self.codings and self.error is None:
             self._undo()
-        self._take = _nothing  # a method of ours would hold us, body and all, until the collector comes by
+        self._take = (
+            _nothing  # a method of ours would hold us, body and all, until the collector comes by
+        )
 
     def _undo(self) -> None:
-        """Transfer codings beside chunked, which no request of ours asks for (RFC 9112 7.2, 7.4): the payload is what is inside."""
+        """Transfer codings beside chunked, which no request of ours asks for (RFC 9112 7.2, 7.4):
+        the payload is what is inside.
+        """
         decoded = decode_content(self.body, self.codings, self._max)
         if decoded.error:
             self._note("te_damaged")
@@ -170,7 +210,9 @@ class ResponseReader:
         else:  # most heads come in one piece: it need not be copied
             buffer = data
         while not self.done and not self.head_done:
-            while buffer.startswith((b"\r\n", b"\n")):  # RFC 9112 2.2 allows at least one empty line before
+            while buffer.startswith(
+                (b"\r\n", b"\n")
+            ):  # RFC 9112 2.2 allows at least one empty line before
                 buffer = buffer[1 if buffer[0] == 10 else 2 :]
                 self._note("leading_blank_line")
                 scanned = 0
@@ -186,7 +228,11 @@ class ResponseReader:
                 return self._fail(Reason.HEADERS_TOO_LARGE, f"head over {MAX_HEAD_BYTES} bytes")
             if not end:
                 return self._hold(buffer)
-            self.header_bytes, rest, scanned = bytes(buffer[: end.end()]), bytes(buffer[end.end() :]), 0
+            self.header_bytes, rest, scanned = (
+                bytes(buffer[: end.end()]),
+                bytes(buffer[end.end() :]),
+                0,
+            )
             try:
                 head = parse_head(self.header_bytes)
             except Refused as refusal:
@@ -196,7 +242,9 @@ class ResponseReader:
                 if head.status == 101:
                     return self._fail(Reason.HTTP_MALFORMED, "101 without a request to upgrade")
                 if self._interim > MAX_INTERIM:
-                    return self._fail(Reason.TOO_MANY_INTERIM, f"more than {MAX_INTERIM} interim answers")
+                    return self._fail(
+                        Reason.TOO_MANY_INTERIM, f"more than {MAX_INTERIM} interim answers"
+                    )
                 buffer = rest
                 continue
             self._buffer = bytearray()
@@ -212,13 +260,26 @@ class ResponseReader:
 
     def _start_body(self, head: Head) -> None:
         self.head_done = True
-        self.status, self.reason_phrase, self.http_version = head.status, head.reason_phrase, head.http_version
+        self.status, self.reason_phrase, self.http_version = (
+            head.status,
+            head.reason_phrase,
+            head.http_version,
+        )
         self.headers, self.bad_header_lines = head.headers, head.bad_header_lines
         frame = framing(head, self._method)
         self.notes += head.notes
         self.keep_alive = frame.keep_alive
-        self.transfer_decoded, self.codings = frame.kind == "chunked" or bool(frame.codings), frame.codings
-        self._take = self._by_length if frame.kind == "length" else self._chunked if frame.kind == "chunked" else self._until_close
+        self.transfer_decoded, self.codings = (
+            frame.kind == "chunked" or bool(frame.codings),
+            frame.codings,
+        )
+        self._take = (
+            self._by_length
+            if frame.kind == "length"
+            else self._chunked
+            if frame.kind == "chunked"
+            else self._until_close
+        )
         self._cut, self._left = frame.length > self._max, min(frame.length, self._max)
         if frame.kind == "none" or (frame.kind == "length" and not frame.length):
             self._finish(True)
@@ -260,7 +321,9 @@ class ResponseReader:
                 continue
             stop = data.find(b"\n", at, at + MAX_LINE_BYTES + 1) + 1
             self._buffer += data[at : stop or min(end, at + MAX_LINE_BYTES + 1)]
-            if len(self._buffer) > (MAX_LINE_BYTES if self._expect == "trailer" else MAX_CHUNK_LINE_BYTES):
+            if len(self._buffer) > (
+                MAX_LINE_BYTES if self._expect == "trailer" else MAX_CHUNK_LINE_BYTES
+            ):
                 return self._chunk_fault("line too long")
             if not stop:
                 return

@@ -1,8 +1,9 @@
-"""The head of an HTTP/1.1 response: status line, fields, and how the body is framed (RFC 9112 4, 5, 6.3, 9.3).
+"""The head of an HTTP/1.1 response: status line, fields, and how the body is framed (RFC 9112 4, 5,
+6.3, 9.3).
 
-Every leniency leaves a name in `notes`: bare_lf, bare_cr, control_in_header, obs_fold, bad_header_line,
-space_before_colon, status_line_odd, status_out_of_range, http_version, content_length_invalid, te_and_cl,
-te_in_http10, te_not_chunked.
+Every leniency leaves a name in `notes`: bare_lf, bare_cr, control_in_header, obs_fold,
+bad_header_line, space_before_colon, status_line_odd, status_out_of_range, http_version,
+content_length_invalid, te_and_cl, te_in_http10, te_not_chunked.
 """
 
 from __future__ import annotations
@@ -58,8 +59,10 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How the body ends: kind none, length, chunked or close; `keep_alive`: if it ends so, the connection lives on;
-    `codings`: transfer codings to undo once the body is whole, in the order applied (RFC 9112 7.2)."""
+    """How the body ends: kind none, length, chunked or close; `keep_alive`: if it ends so, the
+    connection lives on; `codings`: transfer codings to undo once the body is whole, in the order
+    applied (RFC 9112 7.2).
+    """
 
     kind: str
     length: int = 0
@@ -68,7 +71,10 @@ class Framing:
 
 
 def parse_head(block: bytes) -> Head:
-    """A head from its bytes, the empty line included. Raises Refused (HTTP_MALFORMED, HEADERS_TOO_LARGE)."""
+    """A head from its bytes, the empty line included.
+
+    Raises Refused (HTTP_MALFORMED, HEADERS_TOO_LARGE).
+    """
     if _usual_head is not None and (usual := _usual_head(block, MAX_LINE_BYTES, MAX_HEADERS)):
         return Head(*usual)
     text, head = block.decode("latin-1"), Head()
@@ -104,7 +110,9 @@ def _parse_status(head: Head, line: str) -> None:
 
 
 def _parse_odd_fields(head: Head, lines: list[str]) -> None:
-    fields: list[tuple[str, list[str]]] = []  # a folded value in pieces: joined once, so that many folds stay linear
+    fields: list[
+        tuple[str, list[str]]
+    ] = []  # a folded value in pieces: joined once, so that many folds stay linear
     folds = False  # is there a field that a continuation line may belong to
     for line in lines:
         if line[0] in _SPACE and folds:  # RFC 9112 5.2
@@ -112,7 +120,9 @@ def _parse_odd_fields(head: Head, lines: list[str]) -> None:
             fields[-1][1].append(line.strip(_SPACE))
             continue
         name, colon, value = line.partition(":")
-        if colon and name.endswith((" ", "\t")) and line[0] not in _SPACE:  # RFC 9112 5.1: no field may be hidden by it
+        if (
+            colon and name.endswith((" ", "\t")) and line[0] not in _SPACE
+        ):  # RFC 9112 5.1: no field may be hidden by it
             name = name.rstrip(_SPACE)
             head.note("space_before_colon")
         folds = bool(colon and _TOKEN.fullmatch(name))
@@ -130,7 +140,10 @@ def _members(value: str) -> list[str]:
 
 
 def framing(head: Head, method: str) -> Framing:
-    """The body's end (RFC 9112 6.3). What is doubtful is read to the close, noted, and never followed by another request."""
+    """The body's end (RFC 9112 6.3).
+
+    What is doubtful is read to the close, noted, and never followed by another request.
+    """
     tokens: list[str] = []
     codings: list[str] = []
     lengths: list[str] = []
@@ -156,7 +169,11 @@ def framing(head: Head, method: str) -> Framing:
         chunked = codings[-1] == "chunked"
         inner = tuple(c for c in (codings[:-1] if chunked else codings) if c != "identity")
         undone = inner if _COMPRESSIONS.issuperset(inner) else ()
-        return Framing("chunked", 0, keep_alive and not lengths and head.http_version == "1.1", undone) if chunked else Framing("close", codings=undone)
+        return (
+            Framing("chunked", 0, keep_alive and not lengths and head.http_version == "1.1", undone)
+            if chunked
+            else Framing("close", codings=undone)
+        )
     if not lengths:
         return Framing("close")
     values = {p.strip(_SPACE) for v in lengths for p in v.split(",")}

@@ -1,8 +1,12 @@
-"""Lists of other tools, read line by line as seeds (REQUIREMENTS A5). Pure; every parser is linear and takes lines of bounded length.
+"""Lists of other tools, read line by line as seeds (REQUIREMENTS A5).
 
-cdxj: `SURT TIMESTAMP {"url": ...}` (pywb, Common Crawl's index server) or `TIMESTAMP {JSON}` without its key; tranco: `RANK,DOMAIN`
-(tranco-list.eu and the lists of its form); heritrix: crawl.log (Heritrix 3, "crawl.log": the URI is the fourth field); nutch: the text of
-`nutch readdb -dump` (a record starts with `URL TAB Version: N`); urls: seed lines as `crawlkit inject` takes them.
+Pure; every parser is linear and takes lines of bounded length.
+
+cdxj: `SURT TIMESTAMP {"url": ...}` (pywb, Common Crawl's index server) or `TIMESTAMP {JSON}`
+without its key; tranco: `RANK,DOMAIN` (tranco-list.eu and the lists of its form); heritrix:
+crawl.log (Heritrix 3, "crawl.log": the URI is the fourth field); nutch: the text of `nutch readdb
+-dump` (a record starts with `URL TAB Version: N`); urls: seed lines as `crawlkit inject` takes
+them.
 """
 
 from __future__ import annotations
@@ -47,7 +51,9 @@ def tranco(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
     if ranked is None:
         return None
     rank, domain = ranked
-    return _seed(f"http://{domain}/", priority_class, policy)._replace(boost=round(20.0 * authority(rank), 2))
+    return _seed(f"http://{domain}/", priority_class, policy)._replace(
+        boost=round(20.0 * authority(rank), 2)
+    )
 
 
 def heritrix(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
@@ -56,7 +62,9 @@ def heritrix(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
         return None
     fields = line.split(None, 5)
     if len(fields) < 5 or not _CRAWL_LOG.match(fields[0]):
-        raise Refused(Reason.URL_INVALID, "not a line of crawl.log: expected TIME STATUS SIZE URI PATH ...")
+        raise Refused(
+            Reason.URL_INVALID, "not a line of crawl.log: expected TIME STATUS SIZE URI PATH ..."
+        )
     return None if fields[3].startswith("dns:") else _seed(fields[3], priority_class, policy)
 
 
@@ -68,7 +76,13 @@ def nutch(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
     return _seed(match["url"], priority_class, policy)
 
 
-FORMS: dict[str, Parse] = {"urls": parse_seed, "cdxj": cdxj, "tranco": tranco, "heritrix": heritrix, "nutch": nutch}
+FORMS: dict[str, Parse] = {
+    "urls": parse_seed,
+    "cdxj": cdxj,
+    "tranco": tranco,
+    "heritrix": heritrix,
+    "nutch": nutch,
+}
 
 
 def parse_rank(line: str) -> tuple[int, str] | None:
@@ -79,11 +93,15 @@ def parse_rank(line: str) -> tuple[int, str] | None:
     match = _RANKED.fullmatch(line)
     if match is None or not 1 <= int(match["rank"]) <= MAX_RANK:
         raise Refused(Reason.URL_INVALID, f"not RANK,DOMAIN with a rank from 1 to {MAX_RANK}")
-    return int(match["rank"]), registered_domain(host_of(canonicalize(f"http://{match['domain']}/")))
+    return int(match["rank"]), registered_domain(
+        host_of(canonicalize(f"http://{match['domain']}/"))
+    )
 
 
 def authority(rank: int) -> float:
-    """1 for the first of a list, falling by the logarithm of the rank to 0 for the ten-millionth."""
+    """1 for the first of a list, falling by the logarithm of the rank to 0 for the
+    ten-millionth.
+    """
     return max(0.0, 1.0 - math.log10(rank) / math.log10(MAX_RANK))
 
 

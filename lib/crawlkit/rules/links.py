@@ -1,4 +1,5 @@
-"""Links of a page: every address that its markup and header name, resolved against the base and made canonical.
+"""Links of a page: every address that its markup and header name, resolved against the base and
+made canonical.
 
 A link that is not to be followed stays on the list with its reason (`Link.refused`).
 """
@@ -26,7 +27,9 @@ MAX_WRITTEN_CHARS = 2048  # kept of an address that is refused
 MAX_CONTENT_CHARS = 8192  # read of a refresh
 FLAG_TOKENS = frozenset({"nofollow", "sponsored", "ugc"})
 
-_FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"})
+_FEEDS = frozenset(
+    {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"}
+)
 _HREF = Anchor._fields.index("href")
 _REL = re.compile(r"[^\s,]+")
 
@@ -34,8 +37,10 @@ _REL = re.compile(r"[^\s,]+")
 class Link(NamedTuple):
     """One address named by a page.
 
-    `kind`: a, area, frame, iframe, canonical, alternate, feed, mobile, amphtml, next, prev, refresh, image or media.
-    `url`: canonical; as written where `refused`. `rel`: its tokens in lower case. `where`: element or header.
+    `kind`: a, area, frame, iframe, canonical, alternate, feed, mobile, amphtml, next, prev,
+        refresh, image or media.
+    `url`: canonical; as written where `refused`. `rel`: its tokens in lower case. `where`: element
+        or header.
     """
 
     kind: str
@@ -72,7 +77,14 @@ class PageLinks:
     dropped: int = 0  # links beyond MAX_LINKS
 
     def first(self, kind: str) -> str | None:
-        return next((link.url for link in self.links if link.kind == kind and link.refused in (None, Reason.NOFOLLOW)), None)
+        return next(
+            (
+                link.url
+                for link in self.links
+                if link.kind == kind and link.refused in (None, Reason.NOFOLLOW)
+            ),
+            None,
+        )
 
 
 def same_site(a: str, b: str) -> bool:
@@ -80,7 +92,13 @@ def same_site(a: str, b: str) -> bool:
     return registered_domain(host_of(a)) == registered_domain(host_of(b))
 
 
-def read_links(doc: Document, url: str, headers: Iterable[tuple[str, str]] = (), encoding: str = "utf-8", policy: UrlPolicy = DEFAULT_POLICY) -> PageLinks:
+def read_links(
+    doc: Document,
+    url: str,
+    headers: Iterable[tuple[str, str]] = (),
+    encoding: str = "utf-8",
+    policy: UrlPolicy = DEFAULT_POLICY,
+) -> PageLinks:
     """Links of a document at the canonical address `url`. Never raises."""
     base = base_url(doc.base_href, url, policy)
     out = PageLinks(base)
@@ -92,29 +110,49 @@ def read_links(doc: Document, url: str, headers: Iterable[tuple[str, str]] = (),
             canonicals.append((True, link.url))
     for attributes, flags in doc.links:
         for kind in _link_kinds(attributes):
-            link = resolver.link(kind, attributes["href"], "", attributes.get("rel", ""), attributes.get("hreflang", ""))
+            link = resolver.link(
+                kind,
+                attributes["href"],
+                "",
+                attributes.get("rel", ""),
+                attributes.get("hreflang", ""),
+            )
             out.links.append(link)
-            if kind == "canonical" and attributes["href"].strip() and link.refused in (None, Reason.NOFOLLOW):
+            if (
+                kind == "canonical"
+                and attributes["href"].strip()
+                and link.refused in (None, Reason.NOFOLLOW)
+            ):
                 canonicals.append((bool(flags & HEAD), link.url))
     _canonical(out, canonicals, url)
     _refreshes(out, doc, headers, resolver, url)
     out.links += [resolver.link(a.tag, a.href, a.text, a.rel) for a in doc.anchors]
     out.links += [resolver.link(tag, src) for tag, src in doc.frames[:MAX_LINKS]]
     _images(out, doc, resolver)
-    out.alternates = [(link.hreflang, link.url) for link in out.links if link.hreflang and link.kind == "alternate" and not link.refused]
+    out.alternates = [
+        (link.hreflang, link.url)
+        for link in out.links
+        if link.hreflang and link.kind == "alternate" and not link.refused
+    ]
     out.dropped = max(0, len(out.links) - MAX_LINKS) + doc.anchors_dropped
     del out.links[MAX_LINKS:]
     return out
 
 
-def anchor_urls(doc: Document, url: str, encoding: str = "utf-8", policy: UrlPolicy = DEFAULT_POLICY) -> list[str]:
-    """Canonical URLs of the `a` and `area` elements of a document at the canonical address `url`, in order, with repeats."""
+def anchor_urls(
+    doc: Document, url: str, encoding: str = "utf-8", policy: UrlPolicy = DEFAULT_POLICY
+) -> list[str]:
+    """Canonical URLs of the `a` and `area` elements of a document at the canonical address `url`,
+    in order, with repeats.
+    """
     known = _Known(base_url(doc.base_href, url, policy), encoding, policy)
     return known.resolver.many(doc.anchors, _HREF, known)
 
 
 def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> str:
-    """Document base URL (HTML Standard 4.2.3): the first base element's href against the page's address, else that address."""
+    """Document base URL (HTML Standard 4.2.3): the first base element's href against the page's
+    address, else that address.
+    """
     if href is None:
         return url
     try:
@@ -125,12 +163,16 @@ def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> 
         parsed = URL(href, url)
     except (ValueError, UnicodeEncodeError):
         return url
-    # a base of another scheme makes relative links of that scheme: nothing to crawl, but not the page's own either
+    # a base of another scheme makes relative links of that scheme: nothing to crawl, but not the
+    # page's own either
     return url if parsed.protocol in ("http:", "https:", "data:", "javascript:") else parsed.href
 
 
 class _Known(dict[str, tuple[str, Reason | None]]):
-    """References of one document -> canonical URL, or as written and why it is refused. Most of a page's links come more than once."""
+    """References of one document -> canonical URL, or as written and why it is refused.
+
+    Most of a page's links come more than once.
+    """
 
     def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
         self.resolver = Resolver(base, policy)
@@ -150,7 +192,15 @@ class _Resolver:
     def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
         self.resolve = _Known(base, encoding, policy).__getitem__
 
-    def link(self, kind: str, reference: str, anchor: str = "", rel: str = "", hreflang: str = "", where: str = "element") -> Link:
+    def link(
+        self,
+        kind: str,
+        reference: str,
+        anchor: str = "",
+        rel: str = "",
+        hreflang: str = "",
+        where: str = "element",
+    ) -> Link:
         url, refused = self.resolve(reference)
         if rel:
             rel = " ".join(_REL.findall(rel[:1000].lower()))
@@ -184,17 +234,27 @@ def _link_kinds(attributes: dict[str, str]) -> Iterator[str]:
 
 def _canonical(out: PageLinks, found: list[tuple[bool, str]], url: str) -> None:
     # one in the body counts only where the head has none: heads that close early put theirs there
-    urls = list(dict.fromkeys(u for in_head, u in found if in_head)) or list(dict.fromkeys(u for _, u in found))
+    urls = list(dict.fromkeys(u for in_head, u in found if in_head)) or list(
+        dict.fromkeys(u for _, u in found)
+    )
     out.canonical_conflict = len(urls) > 1
     if len(urls) == 1:
         out.canonical = urls[0]
         out.canonical_cross_site = not same_site(urls[0], url)
 
 
-def _refreshes(out: PageLinks, doc: Document, headers: Iterable[tuple[str, str]], resolver: _Resolver, url: str) -> None:
-    """The first refresh that leads elsewhere counts; one inside noscript is a link only, since scripts would prevent it."""
+def _refreshes(
+    out: PageLinks, doc: Document, headers: Iterable[tuple[str, str]], resolver: _Resolver, url: str
+) -> None:
+    """The first refresh that leads elsewhere counts; one inside noscript is a link only, since
+    scripts would prevent it.
+    """
     found = [(value, True) for name, value in headers if name.lower() == "refresh"]
-    found += [(m.get("content", ""), not flags & NOSCRIPT) for m, flags in doc.metas if m.get("http-equiv", "").lower() == "refresh"]
+    found += [
+        (m.get("content", ""), not flags & NOSCRIPT)
+        for m, flags in doc.metas
+        if m.get("http-equiv", "").lower() == "refresh"
+    ]
     for content, counts in found[:100]:
         parsed = parse_refresh(content[:MAX_CONTENT_CHARS])
         if not parsed or not parsed[1]:
@@ -209,13 +269,17 @@ def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
     seen: dict[str, str] = {}
     left = MAX_LINKS  # references looked at: a srcset may hold millions
     for image in doc.images[:MAX_LINKS]:
-        for reference in islice(chain([image.src] if image.src.strip() else [], srcset_urls(image.srcset)), left):
+        for reference in islice(
+            chain([image.src] if image.src.strip() else [], srcset_urls(image.srcset)), left
+        ):
             left -= 1
             url, refused = resolver.resolve(reference)
             if not refused:
                 seen.setdefault(url, " ".join(image.alt.split())[:500])
     out.images = list(seen.items())
-    out.links += [Link("image", url, alt, refused=Reason.MEDIA_NOT_CRAWLED) for url, alt in out.images]
+    out.links += [
+        Link("image", url, alt, refused=Reason.MEDIA_NOT_CRAWLED) for url, alt in out.images
+    ]
     for reference in doc.media[:MAX_LINKS]:
         url, refused = resolver.resolve(reference)
         out.links.append(Link("media", url, refused=refused or Reason.MEDIA_NOT_CRAWLED))
@@ -238,12 +302,20 @@ def srcset_urls(srcset: str) -> Iterator[str]:
         yield url
 
 
-_LINK_VALUE = re.compile(r"<([^<>]*+)>((?:\s*+;(?:\s*+[^\s=;,<>]++(?:\s*+=\s*+(?:\"(?>[^\"\\]++|\\.)*+\"|[^\s;,\"<>]*+))?+)?+)*+)", re.S)
-_LINK_PARAM = re.compile(r";\s*+([^\s=;,<>]++)(?:\s*+=\s*+(?:\"((?>[^\"\\]++|\\.)*+)\"|([^\s;,\"<>]*+)))?+", re.S)
+_LINK_VALUE = re.compile(
+    r"<([^<>]*+)>((?:\s*+;(?:\s*+[^\s=;,<>]++(?:\s*+=\s*+(?:\"(?>[^\"\\]++|\\.)*+\"|[^\s;"
+    r",\"<>]*+))?+)?+)*+)",
+    re.S,
+)
+_LINK_PARAM = re.compile(
+    r";\s*+([^\s=;,<>]++)(?:\s*+=\s*+(?:\"((?>[^\"\\]++|\\.)*+)\"|([^\s;,\"<>]*+)))?+", re.S
+)
 
 
 def _header_links(headers: Iterable[tuple[str, str]], resolver: _Resolver) -> Iterator[Link]:
-    """Links of Link fields (RFC 8288 3); those about another context (`anchor`) are not the page's."""
+    """Links of Link fields (RFC 8288 3); those about another context (`anchor`) are not the
+    page's.
+    """
     for name, value in headers:
         if name.lower() != "link":
             continue
@@ -253,4 +325,11 @@ def _header_links(headers: Iterable[tuple[str, str]], resolver: _Resolver) -> It
                 attributes.setdefault(p[1].lower(), re.sub(r"\\(.)", r"\1", p[2] or p[3] or ""))
             if "anchor" not in attributes:
                 for kind in _link_kinds(attributes):
-                    yield resolver.link(kind, attributes["href"], "", attributes.get("rel", ""), attributes.get("hreflang", ""), "header")
+                    yield resolver.link(
+                        kind,
+                        attributes["href"],
+                        "",
+                        attributes.get("rel", ""),
+                        attributes.get("hreflang", ""),
+                        "header",
+                    )

@@ -1,4 +1,6 @@
-"""Metadata of a page from its meta elements, time elements and JSON-LD: description, author, date, Open Graph, languages."""
+"""Metadata of a page from its meta elements, time elements and JSON-LD: description, author, date,
+Open Graph, languages.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,41 @@ MAX_PROPERTIES = 200
 
 # in the order of preference
 _PUBLISHED = (
-    "article:published_time", "datepublished", "og:published_time", "parsely-pub-date", "sailthru.date", "pubdate", "publishdate", "dc.date.issued",
-    "dcterms.created", "dcterms.date", "dc.date", "date",
-)  # fmt: skip
-_AUTHOR = ("author", "article:author", "parsely-author", "sailthru.author", "dc.creator", "dcterms.creator", "byl")
-_KEPT_PREFIXES = ("article:", "book:", "profile:", "video:", "music:", "product:", "twitter:", "al:", "fb:", "dc.", "dcterms.")
+    "article:published_time",
+    "datepublished",
+    "og:published_time",
+    "parsely-pub-date",
+    "sailthru.date",
+    "pubdate",
+    "publishdate",
+    "dc.date.issued",
+    "dcterms.created",
+    "dcterms.date",
+    "dc.date",
+    "date",
+)
+_AUTHOR = (
+    "author",
+    "article:author",
+    "parsely-author",
+    "sailthru.author",
+    "dc.creator",
+    "dcterms.creator",
+    "byl",
+)
+_KEPT_PREFIXES = (
+    "article:",
+    "book:",
+    "profile:",
+    "video:",
+    "music:",
+    "product:",
+    "twitter:",
+    "al:",
+    "fb:",
+    "dc.",
+    "dcterms.",
+)
 
 
 @dataclass
@@ -30,20 +62,34 @@ class Metadata:
     declared_language: str | None = None
     generator: str | None = None
     og: dict[str, str] = field(default_factory=dict)  # og:* properties; the first of each counts
-    other: dict[str, str] = field(default_factory=dict)  # further vocabularies (article:*, twitter:*, dc.*)
+    other: dict[str, str] = field(
+        default_factory=dict
+    )  # further vocabularies (article:*, twitter:*, dc.*)
 
 
-def read_metadata(doc: Document, json_ld: Iterable[Any] = (), content_language: str | None = None) -> Metadata:
-    """Metadata of a document; `json_ld`: its parsed JSON-LD, `content_language`: the field of that name. Never raises."""
+def read_metadata(
+    doc: Document, json_ld: Iterable[Any] = (), content_language: str | None = None
+) -> Metadata:
+    """Metadata of a document; `json_ld`: its parsed JSON-LD, `content_language`: the field of that
+    name. Never raises.
+    """
     out = Metadata(title=doc.title)
     named: dict[str, str] = {}
     pragma_language = ""
     for attributes, _ in doc.metas:
         content = " ".join(attributes.get("content", "")[:MAX_VALUE_CHARS].split())
-        if attributes.get("http-equiv", "").lower() == "content-language" and content and "," not in content:
+        if (
+            attributes.get("http-equiv", "").lower() == "content-language"
+            and content
+            and "," not in content
+        ):
             pragma_language = content.partition(" ")[0]  # HTML Standard 4.2.5.3
         # property (RDFa) and itemprop (HTML Standard 5.2.3) are lists
-        for name in (*attributes.get("property", "").lower().split()[:10], attributes.get("name", "").strip().lower(), *attributes.get("itemprop", "").lower().split()[:10]):
+        for name in (
+            *attributes.get("property", "").lower().split()[:10],
+            attributes.get("name", "").strip().lower(),
+            *attributes.get("itemprop", "").lower().split()[:10],
+        ):
             if not name or not content or len(named) >= MAX_PROPERTIES:
                 continue
             if name not in named:
@@ -57,16 +103,32 @@ def read_metadata(doc: Document, json_ld: Iterable[Any] = (), content_language: 
     out.keywords = named.get("keywords")
     out.generator = named.get("generator")
     out.author = _first(named, _AUTHOR) or _json_ld_author(items)
-    out.published = _first(named, _PUBLISHED) or _json_ld_text(items, "datePublished") or next(iter(doc.times), None)
-    out.declared_language = language_tag(doc.lang) or language_tag(pragma_language) or language_tag(content_language if "," not in (content_language or "") else None)  # several: unknown (3.2.6.2)
+    out.published = (
+        _first(named, _PUBLISHED)
+        or _json_ld_text(items, "datePublished")
+        or next(iter(doc.times), None)
+    )
+    out.declared_language = (
+        language_tag(doc.lang)
+        or language_tag(pragma_language)
+        or language_tag(content_language if "," not in (content_language or "") else None)
+    )  # several: unknown (3.2.6.2)
     return out
 
 
 def language_tag(value: str | None) -> str | None:
-    """First language tag of an attribute or Content-Language field, if it has the shape of one (BCP 47); case kept."""
+    """First language tag of an attribute or Content-Language field, if it has the shape of one (BCP
+    47); case kept.
+    """
     tag = (value or "").partition(",")[0].strip().replace("_", "-")[:40]
     parts = tag.split("-")
-    return tag if parts[0].isalpha() and 2 <= len(parts[0]) <= 8 and all(p.isalnum() and p.isascii() and len(p) <= 8 for p in parts) else None
+    return (
+        tag
+        if parts[0].isalpha()
+        and 2 <= len(parts[0]) <= 8
+        and all(p.isalnum() and p.isascii() and len(p) <= 8 for p in parts)
+        else None
+    )
 
 
 def _first(named: dict[str, str], names: Iterable[str]) -> str | None:
@@ -80,11 +142,20 @@ def _items(json_ld: Iterable[Any]) -> Iterator[dict[str, Any]]:
             if isinstance(item, dict):
                 yield item
                 graph = item.get("@graph")
-                yield from (g for g in graph if isinstance(g, dict)) if isinstance(graph, list) else ()
+                yield from (
+                    (g for g in graph if isinstance(g, dict)) if isinstance(graph, list) else ()
+                )
 
 
 def _json_ld_text(items: list[dict[str, Any]], key: str) -> str | None:
-    return next((v.strip()[:MAX_VALUE_CHARS] for i in items if isinstance(v := i.get(key), str) and v.strip()), None)
+    return next(
+        (
+            v.strip()[:MAX_VALUE_CHARS]
+            for i in items
+            if isinstance(v := i.get(key), str) and v.strip()
+        ),
+        None,
+    )
 
 
 def _json_ld_author(items: list[dict[str, Any]]) -> str | None:

@@ -1,6 +1,8 @@
-"""Directives of meta robots elements and X-Robots-Tag fields, and machine-readable opt-outs of AI use (REQUIREMENTS D9).
+"""Directives of meta robots elements and X-Robots-Tag fields, and machine-readable opt-outs of AI
+use (REQUIREMENTS D9).
 
-After Google's robots meta tag specification. All declarations that concern us add up: the most restrictive holds.
+After Google's robots meta tag specification. All declarations that concern us add up: the most
+restrictive holds.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ _NEXT = re.compile(r"[\s,;:]*")
 
 @dataclass(frozen=True)
 class RobotsDirectives:
-    """What holds for us on one page. `unavailable_after` is a date or a UTC time, ISO 8601 (the earliest)."""
+    """What holds for us on one page.
+
+    `unavailable_after` is a date or a UTC time, ISO 8601 (the earliest).
+    """
 
     noindex: bool = False
     nofollow: bool = False
@@ -39,8 +44,12 @@ class RobotsDirectives:
     tdm_policy: str | None = None
 
 
-def robots_directives(metas: Iterable[tuple[str, str]], headers: Iterable[tuple[str, str]], agent: str) -> RobotsDirectives:
-    """Directives in force for the robot `agent`, from (name, content) of meta elements and (name, value) of fields."""
+def robots_directives(
+    metas: Iterable[tuple[str, str]], headers: Iterable[tuple[str, str]], agent: str
+) -> RobotsDirectives:
+    """Directives in force for the robot `agent`, from (name, content) of meta elements and (name,
+    value) of fields.
+    """
     found: set[str] = set()
     signals: list[str] = []
     reservation: int | None = None
@@ -78,12 +87,17 @@ def robots_directives(metas: Iterable[tuple[str, str]], headers: Iterable[tuple[
 
 
 def header_directives(value: str, agent: str) -> tuple[set[str], set[str]]:
-    """Directives of one X-Robots-Tag field for all robots and for `agent`. A robot's name holds until the next one."""
+    """Directives of one X-Robots-Tag field for all robots and for `agent`.
+
+    A robot's name holds until the next one.
+    """
     return _directives(value, agent.lower(), "all", True)
 
 
 def meta_directives(name: str, content: str, agent: str) -> tuple[set[str], set[str]]:
-    """Directives of one meta element for all robots (name `robots`) and for `agent` (its own name)."""
+    """Directives of one meta element for all robots (name `robots`) and for `agent` (its
+    own name).
+    """
     scope = {"robots": "all", agent.lower(): "agent"}.get(name.strip().lower())
     return _directives(content, agent.lower(), scope, False) if scope else (set(), set())
 
@@ -104,7 +118,13 @@ def _directives(text: str, agent: str, scope: str, names_robots: bool) -> tuple[
             if value:
                 found[scope].add(f"{name}={value}")
         elif names_robots:
-            scope = "all" if name in ("*", "robots") else "agent" if name.partition("/")[0] == agent else "other"
+            scope = (
+                "all"
+                if name in ("*", "robots")
+                else "agent"
+                if name.partition("/")[0] == agent
+                else "other"
+            )
         else:
             pos = _comma(text, pos)
     return found["all"], found["agent"]

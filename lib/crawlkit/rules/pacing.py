@@ -1,8 +1,9 @@
 """Which of a task's hosts may be asked next: the queues of all hosts, by due time.
 
-Holds no clock: the caller says what time it is. At most `parallel` (normally one) requests of a host are open;
-a registered domain and an address have one open request and their own floors. A host that waits for a busy domain or
-address is parked there and comes back when it is free, so every step costs O(log hosts).
+Holds no clock: the caller says what time it is. At most `parallel` (normally one) requests of a
+host are open; a registered domain and an address have one open request and their own floors. A host
+that waits for a busy domain or address is parked there and comes back when it is free, so every
+step costs O(log hosts).
 """
 
 from __future__ import annotations
@@ -73,10 +74,16 @@ class GiveUp(NamedTuple):
 
 
 class Pacer:
-    """Queues of jobs by host. A job is any object; its attribute `is_page` says whether the quotas count it."""
+    """Queues of jobs by host.
+
+    A job is any object; its attribute `is_page` says whether the quotas count it.
+    """
 
     def __init__(self, cfg: Config, deadline: float, quiet_since: float = -math.inf) -> None:
-        """`deadline`: Unix s after which nothing starts. `quiet_since`: no request of an earlier attempt ended after it."""
+        """`deadline`: Unix s after which nothing starts.
+
+        `quiet_since`: no request of an earlier attempt ended after it.
+        """
         self._cfg, self._deadline, self._quiet_since = cfg, deadline, quiet_since
         self._hosts: dict[str, _Entry] = {}
         self._domains: dict[str, _Group] = {}
@@ -85,8 +92,13 @@ class Pacer:
         self._seq = 0
 
     def add_host(self, domain: str, state: HostState) -> None:
-        group = self._domains.setdefault(domain, _Group(self._cfg.politeness.domain_delay_s, self._quiet_since))
-        end = max(self._quiet_since, -math.inf if state.last_request_end is None else state.last_request_end)
+        group = self._domains.setdefault(
+            domain, _Group(self._cfg.politeness.domain_delay_s, self._quiet_since)
+        )
+        end = max(
+            self._quiet_since,
+            -math.inf if state.last_request_end is None else state.last_request_end,
+        )
         if end > -math.inf:
             state.last_request_end = end
             group.last_end = max(group.last_end, end)
@@ -119,13 +131,17 @@ class Pacer:
         entry = self._hosts[host]
         entry.address_known, entry.is_resolving, entry.address = True, False, None
         if address is not None:
-            group = self._addresses.setdefault(address, _Group(self._cfg.politeness.ip_delay_s, self._quiet_since))
+            group = self._addresses.setdefault(
+                address, _Group(self._cfg.politeness.ip_delay_s, self._quiet_since)
+            )
             if entry.state.last_request_end is not None:
                 group.last_end = max(group.last_end, entry.state.last_request_end)
             entry.address = group
         self._plan(entry, -math.inf)
 
-    def push(self, host: str, job: Any, not_before: float | None = None, urgent: bool = False) -> None:
+    def push(
+        self, host: str, job: Any, not_before: float | None = None, urgent: bool = False
+    ) -> None:
         """Add a job behind the others of its host; `urgent`: before all that are not."""
         entry = self._hosts[host]
         if not_before is not None:
@@ -137,7 +153,11 @@ class Pacer:
     def drain(self, host: str) -> list[Any]:
         """Take all jobs that have not been started."""
         entry = self._hosts[host]
-        jobs = [*entry.urgent, *entry.queue, *(job for _, _, job in sorted(entry.later, key=lambda x: x[:2]))]
+        jobs = [
+            *entry.urgent,
+            *entry.queue,
+            *(job for _, _, job in sorted(entry.later, key=lambda x: x[:2])),
+        ]
         entry.urgent.clear(), entry.queue.clear(), entry.later.clear()
         return jobs
 

@@ -21,11 +21,16 @@ class Sent(NamedTuple):
     allowed: bool = True  # by robots.txt as known when it was sent
     parallel: int = 1  # the operator's allowance for the host
     url: str = ""
-    floors_s: tuple[float, float] | None = None  # of its domain and its address; None: those given for the whole log
+    floors_s: tuple[float, float] | None = (
+        None  # of its domain and its address; None: those given for the whole log
+    )
 
 
 class Violation(NamedTuple):
-    """`kind`: disallowed, host, domain or address. `gap_s` < 0: sent while another request was still open."""
+    """`kind`: disallowed, host, domain or address.
+
+    `gap_s` < 0: sent while another request was still open.
+    """
 
     kind: str
     key: str
@@ -35,18 +40,37 @@ class Violation(NamedTuple):
     required_s: float
 
 
-def violations(log: Iterable[Sent], domain_delay_s: float = 0.0, ip_delay_s: float = 0.0) -> list[Violation]:
+def violations(
+    log: Iterable[Sent], domain_delay_s: float = 0.0, ip_delay_s: float = 0.0
+) -> list[Violation]:
     """Every request that robots.txt forbade or that came too early, at most once for each kind.
 
-    The gap runs from the latest end of the earlier requests of the same host (domain, address) to the start of
-    this one. The floors of domain and address yield to a lower delay in force (an operator's negotiated rate).
+    The gap runs from the latest end of the earlier requests of the same host (domain, address) to
+    the start of this one. The floors of domain and address yield to a lower delay in force (an
+    operator's negotiated rate).
     """
     rows = sorted(log, key=lambda r: (r.started, r.ended))
-    found = [Violation("disallowed", r.host, r.url, r.started, 0.0, 0.0) for r in rows if not r.allowed]
+    found = [
+        Violation("disallowed", r.host, r.url, r.started, 0.0, 0.0) for r in rows if not r.allowed
+    ]
     found += _too_close("host", [(r.host, r.delay_s, r) for r in rows])
     floors = [r.floors_s or (domain_delay_s, ip_delay_s) for r in rows]
-    found += _too_close("domain", [(r.domain, min(floor, r.delay_s), r) for r, (floor, _) in zip(rows, floors, strict=True) if r.domain and floor > 0])
-    found += _too_close("address", [(r.address, min(floor, r.delay_s), r) for r, (_, floor) in zip(rows, floors, strict=True) if r.address and floor > 0])
+    found += _too_close(
+        "domain",
+        [
+            (r.domain, min(floor, r.delay_s), r)
+            for r, (floor, _) in zip(rows, floors, strict=True)
+            if r.domain and floor > 0
+        ],
+    )
+    found += _too_close(
+        "address",
+        [
+            (r.address, min(floor, r.delay_s), r)
+            for r, (_, floor) in zip(rows, floors, strict=True)
+            if r.address and floor > 0
+        ],
+    )
     return found
 
 
@@ -63,6 +87,8 @@ def _too_close(kind: str, rows: list[tuple[str, float, Sent]]) -> list[Violation
         if len(ends) >= r.parallel:
             found.append(Violation(kind, key, r.url, r.started, r.started - max(ends), required_s))
         elif key in last_end and r.started - last_end[key] < required_s - TOLERANCE_S:
-            found.append(Violation(kind, key, r.url, r.started, r.started - last_end[key], required_s))
+            found.append(
+                Violation(kind, key, r.url, r.started, r.started - last_end[key], required_s)
+            )
         heapq.heappush(ends, r.ended)
     return found

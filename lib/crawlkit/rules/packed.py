@@ -1,4 +1,6 @@
-"""Bytes that may be gzip, as text in pieces, within bounds: what sitemaps and feeds are read from."""
+"""Bytes that may be gzip, as text in pieces, within bounds: what sitemaps and feeds are
+read from.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,27 @@ _CHUNK = 1 << 18
 _GZIP = b"\x1f\x8b"
 _GZIP_LAYERS = 2  # a .gz file sent with Content-Encoding: gzip
 _DECLARATION = re.compile(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:-]{1,40})[\"']")
-_CODECS = {"gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "euc-kr": "cp949", "windows-874": "cp874", "macintosh": "mac_roman", "x-mac-cyrillic": "mac_cyrillic", "iso-8859-8-i": "iso8859-8", "iso-2022-jp": "iso2022_jp", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be"}
+_CODECS = {
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc-kr": "cp949",
+    "windows-874": "cp874",
+    "macintosh": "mac_roman",
+    "x-mac-cyrillic": "mac_cyrillic",
+    "iso-8859-8-i": "iso8859-8",
+    "iso-2022-jp": "iso2022_jp",
+    "utf-16le": "utf-16-le",
+    "utf-16be": "utf-16-be",
+}
 
 
 class Source:
     """Text of a file in pieces, and what became of its bytes.
 
-    Up to two layers of gzip are removed, by their magic bytes; several members are one file. At most `max_bytes` are
-    unpacked. The encoding is the byte order mark's, else `charset` (of Content-Type), else the XML declaration's, else UTF-8.
+    Up to two layers of gzip are removed, by their magic bytes; several members are one file. At
+    most `max_bytes` are unpacked. The encoding is the byte order mark's, else `charset` (of
+    Content-Type), else the XML declaration's, else UTF-8.
     """
 
     def __init__(self, body: bytes, charset: str | None = None, max_bytes: int = MAX_BYTES) -> None:
@@ -41,7 +56,9 @@ class Source:
             yield decoder.decode(b"", True)
 
     def _bytes(self) -> Iterator[bytes]:
-        pieces: Iterator[bytes] = (self._body[at : at + _CHUNK] for at in range(0, len(self._body), _CHUNK))
+        pieces: Iterator[bytes] = (
+            self._body[at : at + _CHUNK] for at in range(0, len(self._body), _CHUNK)
+        )
         for _ in range(_GZIP_LAYERS):
             head = next(pieces, b"")
             if len(head) == 1:
@@ -105,6 +122,8 @@ def _decoder(head: bytes, charset: str | None) -> codecs.IncrementalDecoder:
         if name in ("utf-16le", "utf-16be"):  # it could not have been read
             name = "utf-8"
     try:
-        return codecs.getincrementaldecoder(_CODECS.get(name or "utf-8", name or "utf-8"))("replace")
+        return codecs.getincrementaldecoder(_CODECS.get(name or "utf-8", name or "utf-8"))(
+            "replace"
+        )
     except LookupError:
         return codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,8 +1,10 @@
-"""Query parameters that do not choose a page, learned from what one host's pages say (REQUIREMENTS C3).
+"""Query parameters that do not choose a page, learned from what one host's pages say (REQUIREMENTS
+C3).
 
-A page says so in two ways: its canonical link is its own address without the parameter, or pages whose addresses
-differ in that parameter alone have equal text. It says otherwise when the canonical link keeps the parameter, or the
-texts differ. The result is a proposal: a person, or a configured rule, turns it into `urls.host_params`.
+A page says so in two ways: its canonical link is its own address without the parameter, or pages
+whose addresses differ in that parameter alone have equal text. It says otherwise when the canonical
+link keeps the parameter, or the texts differ. The result is a proposal: a person, or a configured
+rule, turns it into `urls.host_params`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _EXAMPLES = 3
 
 
 class Seen(NamedTuple):
-    """One fetched page of the host: canonical URL, its canonical link in canonical form, and a digest of its text (null: none)."""
+    """One fetched page of the host: canonical URL, its canonical link in canonical form, and a
+    digest of its text (null: none).
+    """
 
     url: str
     canonical: str | None
@@ -27,10 +31,12 @@ class Seen(NamedTuple):
 
 
 class ParamProposal(NamedTuple):
-    """A parameter (lower case, as in `urls.host_params`) that does not matter, and how many pages say so or otherwise.
+    """A parameter (lower case, as in `urls.host_params`) that does not matter, and how many pages
+    say so or otherwise.
 
-    By canonical link: different addresses that were left when it was taken out, or that keep it. By text: different
-    texts that stay equal whatever its value, and addresses whose text changes with it.
+    By canonical link: different addresses that were left when it was taken out, or that keep it. By
+    text: different texts that stay equal whatever its value, and addresses whose text changes with
+    it.
     """
 
     name: str
@@ -42,14 +48,20 @@ class ParamProposal(NamedTuple):
 
 
 def propose_params(rows: Iterable[Seen], min_pages: int = MIN_PAGES) -> list[ParamProposal]:
-    """Parameters of one host that its pages say do not matter, by name; the order of the rows does not count. Never raises.
+    """Parameters of one host that its pages say do not matter, by name; the order of the rows does
+    not count. Never raises.
 
-    Found ones are taken out before the next look, so that two that change together do not hide one another.
+    Found ones are taken out before the next look, so that two that change together do not hide one
+    another.
     """
     rows = sorted(set(rows), key=str)
     found: dict[str, ParamProposal] = {}
     for _ in range(MAX_ROUNDS):
-        new = [p for p in _evidence(rows, frozenset(found)) if max(p.canonical_for, p.text_for) >= min_pages and _little_against(p)]
+        new = [
+            p
+            for p in _evidence(rows, frozenset(found))
+            if max(p.canonical_for, p.text_for) >= min_pages and _little_against(p)
+        ]
         if not new:
             break
         found |= {p.name: p for p in new}
@@ -57,7 +69,9 @@ def propose_params(rows: Iterable[Seen], min_pages: int = MIN_PAGES) -> list[Par
 
 
 def without_params(url: str, names: frozenset[str]) -> str:
-    """A canonical URL without the parameters of these (lower case) names: what `urls.host_params` makes of it."""
+    """A canonical URL without the parameters of these (lower case) names: what `urls.host_params`
+    makes of it.
+    """
     head, mark, query = url.partition("?")
     if not mark or not names:
         return url
@@ -79,7 +93,9 @@ def _names(url: str) -> set[str]:
 
 def _evidence(rows: list[Seen], known: frozenset[str]) -> list[ParamProposal]:
     """Evidence on each parameter, those already found taken out."""
-    targets_for: defaultdict[str, set[str]] = defaultdict(set)  # parameter -> canonical links without it
+    targets_for: defaultdict[str, set[str]] = defaultdict(
+        set
+    )  # parameter -> canonical links without it
     targets_against: defaultdict[str, set[str]] = defaultdict(set)
     texts: defaultdict[str, set[bytes | str]] = defaultdict(set)  # address -> its digests
     examples: defaultdict[str, list[str]] = defaultdict(list)
@@ -99,17 +115,28 @@ def _evidence(rows: list[Seen], known: frozenset[str]) -> list[ParamProposal]:
                     (targets_against if name in kept else targets_for)[name].add(canonical)
     text_for, text_against = _texts_that_stay(texts)
     return [
-        ParamProposal(name, len(targets_for[name]), len(targets_against[name]), text_for[name], text_against[name], tuple(examples[name])) for name in sorted(examples)
+        ParamProposal(
+            name,
+            len(targets_for[name]),
+            len(targets_against[name]),
+            text_for[name],
+            text_against[name],
+            tuple(examples[name]),
+        )
+        for name in sorted(examples)
     ]
 
 
 def _texts_that_stay(texts: dict[str, set[bytes | str]]) -> tuple[Counter[str], Counter[str]]:
-    """By parameter: how many different texts stay equal whatever its value, and how many addresses' texts do not.
+    """By parameter: how many different texts stay equal whatever its value, and how many addresses'
+    texts do not.
 
-    A text counts once, however many addresses show it: an error page is no evidence. An address with several texts is
-    a page that changes by itself, and says nothing.
+    A text counts once, however many addresses show it: an error page is no evidence. An address
+    with several texts is a page that changes by itself, and says nothing.
     """
-    groups: defaultdict[tuple[str, str], list[bytes | str]] = defaultdict(list)  # (parameter, address without it) -> texts
+    groups: defaultdict[tuple[str, str], list[bytes | str]] = defaultdict(
+        list
+    )  # (parameter, address without it) -> texts
     for url, digests in texts.items():
         if len(digests) == 1:
             for name in _names(url):

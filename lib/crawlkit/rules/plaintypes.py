@@ -1,7 +1,8 @@
-"""Text of documents that are no HTML: plain text, JSON, XML (feeds, sitemaps), PDF and Word documents.
+"""Text of documents that are no HTML: plain text, JSON, XML (feeds, sitemaps), PDF and Word
+documents.
 
-`EXTRACTORS` is the table to extend. PDF and Word readers see hostile files in native code or archives: the caller
-runs them in a process that it can lose.
+`EXTRACTORS` is the table to extend. PDF and Word readers see hostile files in native code or
+archives: the caller runs them in a process that it can lose.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def plain_text(body: bytes, kind: str, content_type: str | None = None) -> Plain
 
 def _text(body: bytes, content_type: str | None) -> PlainText:
     text, encoding = decode(body, content_type)
-    return PlainText(text[:MAX_TEXT_CHARS], None, encoding.name, "cut" if len(text) > MAX_TEXT_CHARS else None)
+    return PlainText(
+        text[:MAX_TEXT_CHARS], None, encoding.name, "cut" if len(text) > MAX_TEXT_CHARS else None
+    )
 
 
 def _json(body: bytes, content_type: str | None) -> PlainText:
@@ -64,12 +67,16 @@ def _strings(value: Any) -> Iterator[str]:
             todo += reversed(value)
 
 
-_XML_TOKEN = re.compile(r"<!\[CDATA\[((?>[^\]]++|\](?!\]>))*+)(?:\]\]>)?|<!--(?>[^-]++|-(?!->))*+(?:-->)?|<[^>]*+>?")
+_XML_TOKEN = re.compile(
+    r"<!\[CDATA\[((?>[^\]]++|\](?!\]>))*+)(?:\]\]>)?|<!--(?>[^-]++|-(?!->))*+(?:-->)?|<[^>]*+>?"
+)
 
 
 def _xml(body: bytes, content_type: str | None) -> PlainText:
     markup, encoding = decode(body, content_type)
-    text = _XML_TOKEN.sub(lambda m: f" {html.escape(m[1])} " if m[1] else " ", markup[: 5 * MAX_TEXT_CHARS])
+    text = _XML_TOKEN.sub(
+        lambda m: f" {html.escape(m[1])} " if m[1] else " ", markup[: 5 * MAX_TEXT_CHARS]
+    )
     return PlainText(" ".join(html.unescape(text).split())[:MAX_TEXT_CHARS], None, encoding.name)
 
 
@@ -100,14 +107,37 @@ _DOCX_BREAKS = re.compile(r"<w:(?:p|br|tab|cr)[ />]")
 
 def _docx(body: bytes, content_type: str | None) -> PlainText:
     try:
-        with zipfile.ZipFile(io.BytesIO(body)) as archive, archive.open("word/document.xml") as part:
+        with (
+            zipfile.ZipFile(io.BytesIO(body)) as archive,
+            archive.open("word/document.xml") as part,
+        ):
             raw = part.read(MAX_DOCX_BYTES + 1)
-    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError, ValueError, NotImplementedError, EOFError, zlib.error) as e:
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        NotImplementedError,
+        EOFError,
+        zlib.error,
+    ) as e:
         return PlainText("", error=f"{type(e).__name__}: {str(e)[:100]}")
     markup = raw[:MAX_DOCX_BYTES].decode("utf-8", "replace")
     text = html.unescape(_XML_TOKEN.sub("", _DOCX_BREAKS.sub(lambda m: "\n" + m[0], markup)))
     lines = (" ".join(line.split()) for line in text.splitlines())
-    return PlainText("\n".join(filter(None, lines))[:MAX_TEXT_CHARS], None, "utf-8", "cut" if len(raw) > MAX_DOCX_BYTES else None)
+    return PlainText(
+        "\n".join(filter(None, lines))[:MAX_TEXT_CHARS],
+        None,
+        "utf-8",
+        "cut" if len(raw) > MAX_DOCX_BYTES else None,
+    )
 
 
-EXTRACTORS: dict[str, Callable[[bytes, str | None], PlainText]] = {"text": _text, "json": _json, "xml": _xml, "pdf": _pdf, "docx": _docx}
+EXTRACTORS: dict[str, Callable[[bytes, str | None], PlainText]] = {
+    "text": _text,
+    "json": _json,
+    "xml": _xml,
+    "pdf": _pdf,
+    "docx": _docx,
+}

@@ -1,6 +1,8 @@
-"""Capacity arithmetic (REQUIREMENTS M7): from a target to throughput, bandwidth, storage, filters, machines and cost.
+"""Capacity arithmetic (REQUIREMENTS M7): from a target to throughput, bandwidth, storage, filters,
+machines and cost.
 
-Decimal units throughout: 1 KB = 1000 bytes. A month is 30 days, a year 12 of them, as the published designs reckon.
+Decimal units throughout: 1 KB = 1000 bytes. A month is 30 days, a year 12 of them, as the published
+designs reckon.
 """
 
 from __future__ import annotations
@@ -73,7 +75,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure that a source gives for an output. `slip`: the source's own error, and what it should say."""
+    """A figure that a source gives for an output.
+
+    `slip`: the source's own error, and what it should say.
+    """
 
     output: str
     value: float
@@ -95,9 +100,28 @@ def plan(w: Workload) -> dict[str, float]:
     """Every output, in the units of its name. Raises PlanError."""
     for f in fields(w):
         value = getattr(w, f.name)
-        if isinstance(value, float | int) and not isinstance(value, bool) and not (0 <= value < math.inf):
+        if (
+            isinstance(value, float | int)
+            and not isinstance(value, bool)
+            and not (0 <= value < math.inf)
+        ):
             raise PlanError(f"{f.name} is {value}: expected a number of at least 0")
-    for name in ("pages", "period_s", "page_bytes", "compression", "fetch_s", "in_flight", "cores", "cpu_load", "host_delay_s", "host_day_quota", "host_cycle_quota", "cycle_days", "shard_urls", "known_urls"):
+    for name in (
+        "pages",
+        "period_s",
+        "page_bytes",
+        "compression",
+        "fetch_s",
+        "in_flight",
+        "cores",
+        "cpu_load",
+        "host_delay_s",
+        "host_day_quota",
+        "host_cycle_quota",
+        "cycle_days",
+        "shard_urls",
+        "known_urls",
+    ):
         if not getattr(w, name):
             raise PlanError(f"{name} must be above 0")
     if not 0 < w.false_positive_share < 1:
@@ -106,30 +130,57 @@ def plan(w: Workload) -> dict[str, float]:
     pages_per_month = pages_per_s * MONTH_S
     bytes_per_s = pages_per_s * w.page_bytes
     raw_month = pages_per_month * w.page_bytes
-    stored_month = raw_month / (1 if w.stored_compressed else w.compression) * (1 - w.duplicate_share)
+    stored_month = (
+        raw_month / (1 if w.stored_compressed else w.compression) * (1 - w.duplicate_share)
+    )
     history = raw_month * (w.months_kept + w.snapshots_kept) * (1 + w.index_share)
     bits_per_key = -math.log(w.false_positive_share) / math.log(2) ** 2
     shards = w.shards or math.ceil(w.frontier_urls / w.shard_urls)
     host_pages_per_day = DAY_S / w.host_delay_s
     line = bytes_per_s * 8 * w.peak_factor / 1e9
     out = {
-        "pages_per_s": pages_per_s, "peak_pages_per_s": pages_per_s * w.peak_factor, "pages_per_month": pages_per_month,
-        "bytes_per_s": bytes_per_s, "bits_per_s": bytes_per_s * 8, "peak_bits_per_s": bytes_per_s * 8 * w.peak_factor, "line_gbit": float(next((g for g in LINES_GBIT if g >= line), math.ceil(line / 100) * 100)),
-        "raw_bytes_per_day": pages_per_s * DAY_S * w.page_bytes, "raw_bytes_per_month": raw_month, "raw_bytes_per_year": raw_month * 12, "stored_bytes_per_month": stored_month,
-        "history_bytes": history, "replicated_bytes": history * w.replicas, "metadata_bytes_per_month": pages_per_month * w.metadata_bytes,
-        "links_per_day": pages_per_s * DAY_S * w.links_per_page, "url_checks_per_s": pages_per_s * w.links_per_page,
-        "dns_queries_per_s": pages_per_s * w.dns_miss_share, "dns_hit_share": 1 - w.dns_miss_share, "dns_cache_bytes": w.dns_domains * w.dns_entry_bytes,
-        "frontier_bytes": w.frontier_urls * w.url_bytes, "shards": float(shards), "shard_bytes": w.frontier_urls * w.url_bytes / shards,
-        "filter_bits_per_key": bits_per_key, "filter_hashes": float(round(bits_per_key * math.log(2))), "filter_bytes": w.known_urls * bits_per_key / 8,
-        "host_state_bytes": w.hosts * w.host_bytes, "robots_bytes": w.hosts * w.robots_bytes,
-        "host_pages_per_day": host_pages_per_day, "quota_binds": float(w.host_day_quota < host_pages_per_day), "largest_host_days": w.largest_host_pages * w.host_delay_s / DAY_S,
-        "cycle_quota_binds": float(w.host_cycle_quota < min(host_pages_per_day, w.host_day_quota) * w.cycle_days), "largest_host_days_by_quota": _days_by_quota(w, min(host_pages_per_day, w.host_day_quota)),
-    }  # fmt: skip
+        "pages_per_s": pages_per_s,
+        "peak_pages_per_s": pages_per_s * w.peak_factor,
+        "pages_per_month": pages_per_month,
+        "bytes_per_s": bytes_per_s,
+        "bits_per_s": bytes_per_s * 8,
+        "peak_bits_per_s": bytes_per_s * 8 * w.peak_factor,
+        "line_gbit": float(next((g for g in LINES_GBIT if g >= line), math.ceil(line / 100) * 100)),
+        "raw_bytes_per_day": pages_per_s * DAY_S * w.page_bytes,
+        "raw_bytes_per_month": raw_month,
+        "raw_bytes_per_year": raw_month * 12,
+        "stored_bytes_per_month": stored_month,
+        "history_bytes": history,
+        "replicated_bytes": history * w.replicas,
+        "metadata_bytes_per_month": pages_per_month * w.metadata_bytes,
+        "links_per_day": pages_per_s * DAY_S * w.links_per_page,
+        "url_checks_per_s": pages_per_s * w.links_per_page,
+        "dns_queries_per_s": pages_per_s * w.dns_miss_share,
+        "dns_hit_share": 1 - w.dns_miss_share,
+        "dns_cache_bytes": w.dns_domains * w.dns_entry_bytes,
+        "frontier_bytes": w.frontier_urls * w.url_bytes,
+        "shards": float(shards),
+        "shard_bytes": w.frontier_urls * w.url_bytes / shards,
+        "filter_bits_per_key": bits_per_key,
+        "filter_hashes": float(round(bits_per_key * math.log(2))),
+        "filter_bytes": w.known_urls * bits_per_key / 8,
+        "host_state_bytes": w.hosts * w.host_bytes,
+        "robots_bytes": w.hosts * w.robots_bytes,
+        "host_pages_per_day": host_pages_per_day,
+        "quota_binds": float(w.host_day_quota < host_pages_per_day),
+        "largest_host_days": w.largest_host_pages * w.host_delay_s / DAY_S,
+        "cycle_quota_binds": float(
+            w.host_cycle_quota < min(host_pages_per_day, w.host_day_quota) * w.cycle_days
+        ),
+        "largest_host_days_by_quota": _days_by_quota(w, min(host_pages_per_day, w.host_day_quota)),
+    }
     return out | _machines(w, out) | _cost(w, out, _machines(w, out))
 
 
 def _days_by_quota(w: Workload, pages_per_day: float) -> float:
-    """Days until all pages of the largest host are fetched once, begun with a cycle: whole cycles at their quota, then the last one at its daily rate."""
+    """Days until all pages of the largest host are fetched once, begun with a cycle: whole cycles
+    at their quota, then the last one at its daily rate.
+    """
     per_cycle = min(w.host_cycle_quota, pages_per_day * w.cycle_days)
     whole = max(math.ceil(round(w.largest_host_pages / per_cycle, 9)) - 1, 0)
     return whole * w.cycle_days + (w.largest_host_pages - whole * per_cycle) / pages_per_day
@@ -139,29 +190,61 @@ def _machines(w: Workload, out: dict[str, float]) -> dict[str, float]:
     """How many, by what binds: requests in flight or CPU; each with its headroom."""
     each = w.in_flight / w.fetch_s
     workers = math.ceil(round(out["pages_per_s"] / each, 9))
-    by_flight = math.ceil(round(out["peak_pages_per_s"] / each, 9)) if w.size_for_peak else math.ceil(round(workers * w.headroom, 9))
+    by_flight = (
+        math.ceil(round(out["peak_pages_per_s"] / each, 9))
+        if w.size_for_peak
+        else math.ceil(round(workers * w.headroom, 9))
+    )
     cpu_s = w.cpu_ms_per_page / 1000 + w.render_share * w.render_cpu_s
     by_cpu = math.ceil(round(out["pages_per_s"] * cpu_s / (w.cores * w.cpu_load), 9))
     machines = max(by_flight, by_cpu, 1)
-    return {"pages_per_s_of_a_machine": each, "workers": float(workers), "machines_by_in_flight": float(by_flight), "machines_by_cpu": float(by_cpu), "machines": float(machines), "pages_per_s_per_machine_used": out["pages_per_s"] / machines}
+    return {
+        "pages_per_s_of_a_machine": each,
+        "workers": float(workers),
+        "machines_by_in_flight": float(by_flight),
+        "machines_by_cpu": float(by_cpu),
+        "machines": float(machines),
+        "pages_per_s_per_machine_used": out["pages_per_s"] / machines,
+    }
 
 
 def _cost(w: Workload, out: dict[str, float], machines: dict[str, float]) -> dict[str, float]:
     month_h = MONTH_S / 3600
-    compute, store = machines["machines"] * month_h * w.machine_usd_h, out["stored_bytes_per_month"] * w.months_kept * w.replicas / 1e12 * w.storage_usd_tb_month
+    compute, store = (
+        machines["machines"] * month_h * w.machine_usd_h,
+        out["stored_bytes_per_month"] * w.months_kept * w.replicas / 1e12 * w.storage_usd_tb_month,
+    )
     egress = out["stored_bytes_per_month"] / 1e12 * w.egress_usd_tb
     total = compute + store + egress
-    return {"compute_usd_per_month": compute, "storage_usd_per_month": store, "egress_usd_per_month": egress, "usd_per_month": total, "usd_per_1e9_pages": total / out["pages_per_month"] * 1e9}
+    return {
+        "compute_usd_per_month": compute,
+        "storage_usd_per_month": store,
+        "egress_usd_per_month": egress,
+        "usd_per_month": total,
+        "usd_per_1e9_pages": total / out["pages_per_month"] * 1e9,
+    }
 
 
 def differences(profile: Profile, tolerance: float = 0.05) -> list[dict[str, Any]]:
-    """Each claim of a source beside what the arithmetic gives: `within` the tolerance, or not, with its note; slips marked."""
+    """Each claim of a source beside what the arithmetic gives: `within` the tolerance, or not, with
+    its note; slips marked.
+    """
     out = plan(profile.workload)
     rows = []
     for c in profile.claims:
         got = out[c.output]
         off = got / c.value - 1 if c.value else float(got != 0)
-        rows.append({"output": c.output, "computed": got, "source": c.value, "off": off, "within": abs(off) <= tolerance + 1e-9, "slip": c.slip, "note": c.note})
+        rows.append(
+            {
+                "output": c.output,
+                "computed": got,
+                "source": c.value,
+                "off": off,
+                "within": abs(off) <= tolerance + 1e-9,
+                "slip": c.slip,
+                "note": c.note,
+            }
+        )
     return rows
 
 
@@ -174,7 +257,11 @@ def with_inputs(workload: Workload, assignments: dict[str, Any]) -> Workload:
             raise PlanError(f"no input {name!r:.60}; there are {', '.join(kinds)}")
         wants_bool = isinstance(getattr(workload, name), bool)
         try:
-            values[name] = {"true": True, "false": False}[str(value).lower()] if wants_bool else float(value)
+            values[name] = (
+                {"true": True, "false": False}[str(value).lower()] if wants_bool else float(value)
+            )
         except (KeyError, ValueError, TypeError):
-            raise PlanError(f"{name}={value!r:.60}: expected {'true or false' if wants_bool else 'a number'}") from None
+            raise PlanError(
+                f"{name}={value!r:.60}: expected {'true or false' if wants_bool else 'a number'}"
+            ) from None
     return replace(workload, **values)

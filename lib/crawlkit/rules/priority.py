@@ -1,4 +1,6 @@
-"""What is fetched first: the points scorer (REQUIREMENTS B5), as a function and as the same thing in SQL."""
+"""What is fetched first: the points scorer (REQUIREMENTS B5), as a function and as the same thing
+in SQL.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,53 @@ def parse_priority(value: str) -> int:
     raise ValueError(f"priority {value!r:.40}: expected 0, 1, 2, 3 or {', '.join(CLASS_WORDS)}")
 
 
-def points(quality: float, depth: int, age_s: float | None, interval_s: float | None, news: bool, sitemap: bool, has_query: bool, boost: float) -> float:
-    """Score 0..100: authority 40, depth 20 falling by 2 a level, freshness need 20, news +20, sitemap +15, boost, query string -5.
+def points(
+    quality: float,
+    depth: int,
+    age_s: float | None,
+    interval_s: float | None,
+    news: bool,
+    sitemap: bool,
+    has_query: bool,
+    boost: float,
+) -> float:
+    """Score 0..100: authority 40, depth 20 falling by 2 a level, freshness need 20, news +20,
+    sitemap +15, boost, query string -5.
 
-    quality: host quality 0..1. age_s: time since the last fetch; None: never fetched (full need). interval_s: expected time between changes.
+    quality: host quality 0..1. age_s: time since the last fetch; None: never fetched (full need).
+    interval_s: expected time between changes.
     """
-    freshness = FRESHNESS if age_s is None or not interval_s else min(FRESHNESS, FRESHNESS * max(age_s, 0.0) / interval_s)
-    score = AUTHORITY * quality + max(0.0, DEPTH - 2.0 * depth) + freshness + NEWS * news + SITEMAP * sitemap - QUERY_PENALTY * has_query + boost
+    freshness = (
+        FRESHNESS
+        if age_s is None or not interval_s
+        else min(FRESHNESS, FRESHNESS * max(age_s, 0.0) / interval_s)
+    )
+    score = (
+        AUTHORITY * quality
+        + max(0.0, DEPTH - 2.0 * depth)
+        + freshness
+        + NEWS * news
+        + SITEMAP * sitemap
+        - QUERY_PENALTY * has_query
+        + boost
+    )
     return min(100.0, max(0.0, score))
 
 
 def points_sql(now_s: float) -> str:
-    """`points` as a Spark SQL expression over quality, depth, last_fetch, interval_s, class, source, url, boost."""
+    """`points` as a Spark SQL expression over quality, depth, last_fetch, interval_s, class,
+    source, url, boost.
+    """
     age = f"greatest({now_s!r}D - double(last_fetch), 0D)"
-    freshness = f"CASE WHEN last_fetch IS NULL OR coalesce(interval_s, 0) = 0 THEN {FRESHNESS}D ELSE least({FRESHNESS}D, {FRESHNESS}D * {age} / interval_s) END"
-    return (f"least(100D, greatest(0D, {AUTHORITY}D * quality + greatest(0D, {DEPTH}D - 2 * depth) + {freshness} + if(class = 'news', {NEWS}D, 0D)"
-            f" + if(source = 'sitemap', {SITEMAP}D, 0D) - if(contains(url, '?'), {QUERY_PENALTY}D, 0D) + coalesce(boost, 0D)))")
+    freshness = (
+        f"CASE WHEN last_fetch IS NULL OR coalesce(interval_s, 0) = 0 THEN {FRESHNESS}D ELSE"
+        f" least({FRESHNESS}D, {FRESHNESS}D * {age} / interval_s) END"
+    )
+    return (
+        f"least(100D, greatest(0D, {AUTHORITY}D * quality + greatest(0D, {DEPTH}D - 2 * depth) +"
+        f" {freshness} + if(class = 'news', {NEWS}D, 0D) + if(source = 'sitemap', {SITEMAP}D, 0D) -"
+        f" if(contains(url, '?'), {QUERY_PENALTY}D, 0D) + coalesce(boost, 0D)))"
+    )
 
 
 def class_of(score: float) -> int:

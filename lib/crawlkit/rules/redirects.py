@@ -1,7 +1,8 @@
 """Redirects: which answers are followed, and whereto (REQUIREMENTS E1, E5).
 
-A hop of a page is never followed at once: its target is a found row for a later round, so that robots, scope and
-pace hold there too and nothing is fetched twice. Only hops of robots.txt are followed at once (rules/robots_fetch.py).
+A hop of a page is never followed at once: its target is a found row for a later round, so that
+robots, scope and pace hold there too and nothing is fetched twice. Only hops of robots.txt are
+followed at once (rules/robots_fetch.py).
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.addresses import Network, address_refusal
 from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize, origin_of, split
 
-FOLLOWED = frozenset({301, 302, 303, 307, 308})  # RFC 9110 15.4; 300 and 304 name no single other resource, 305 and 306 are dead
+FOLLOWED = frozenset(
+    {301, 302, 303, 307, 308}
+)  # RFC 9110 15.4; 300 and 304 name no single other resource, 305 and 306 are dead
 PERMANENT = frozenset({301, 308})
 SECRET_HEADERS = frozenset({"authorization", "cookie", "cookie2", "proxy-authorization"})
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """Where an answer points. `target` is canonical; None: nothing to follow, and `reason` says why (None: no redirect)."""
+    """Where an answer points.
+
+    `target` is canonical; None: nothing to follow, and `reason` says why (None: no redirect).
+    """
 
     target: str | None
     permanent: bool = False
@@ -33,12 +39,19 @@ class Redirect:
         return self.reason not in (None, Reason.HTTP_3XX, Reason.REDIRECT_LOOP)
 
 
-def redirect(from_url: str, status: int, location: str | bytes | None, policy: UrlPolicy = DEFAULT_POLICY, allow: Sequence[Network] = ()) -> Redirect:
+def redirect(
+    from_url: str,
+    status: int,
+    location: str | bytes | None,
+    policy: UrlPolicy = DEFAULT_POLICY,
+    allow: Sequence[Network] = (),
+) -> Redirect:
     """The redirect in an answer to `from_url` (canonical). Never raises.
 
-    `location` is the field's value: the bytes received, or decoded text. Each hop is resolved against the address
-    that sent it (RFC 9110 10.2.2); fragments play no part. An address literal or `localhost` that the guard would
-    refuse is refused here (`allow`: networks that it lets through). A redirect to itself is a loop.
+    `location` is the field's value: the bytes received, or decoded text. Each hop is resolved
+    against the address that sent it (RFC 9110 10.2.2); fragments play no part. An address literal
+    or `localhost` that the guard would refuse is refused here (`allow`: networks that it lets
+    through). A redirect to itself is a loop.
     """
     if status not in FOLLOWED:
         return Redirect(None, reason=Reason.HTTP_3XX if 300 <= status < 400 else None)
@@ -57,14 +70,18 @@ def redirect(from_url: str, status: int, location: str | bytes | None, policy: U
 
 
 def chain_refusal(seen: Iterable[str], hops: int, target: str, max_hops: int) -> Reason | None:
-    """Why a chain of redirects ends before `target`: `hops` were taken, `seen` are the addresses that are known of it."""
+    """Why a chain of redirects ends before `target`: `hops` were taken, `seen` are the addresses
+    that are known of it.
+    """
     if target in seen:
         return Reason.REDIRECT_LOOP
     return Reason.REDIRECT_TOO_LONG if hops >= max_hops else None
 
 
 def secrets_to_drop(names: Iterable[str], from_url: str, to_url: str) -> list[str]:
-    """Request headers that must not go along to another origin (RFC 9110 15.4; RFC 6454): credentials and cookies."""
+    """Request headers that must not go along to another origin (RFC 9110 15.4; RFC 6454):
+    credentials and cookies.
+    """
     if origin_of(from_url) == origin_of(to_url):
         return []
     return [name for name in names if name.lower() in SECRET_HEADERS]
@@ -76,4 +93,8 @@ def _host_refusal(host: str, allow: Sequence[Network]) -> str | None:
     if host.startswith("["):
         return address_refusal(host[1:-1], allow)
     # The canonical host ends in a digit only if it is an IPv4 address (WHATWG URL 3.5).
-    return address_refusal(host, allow) if host[-1].isdigit() and host.replace(".", "").isdigit() else None
+    return (
+        address_refusal(host, allow)
+        if host[-1].isdigit() and host.replace(".", "").isdigit()
+        else None
+    )

@@ -1,4 +1,6 @@
-"""Content of a meta refresh element or a Refresh field (HTML Standard, shared declarative refresh steps)."""
+"""Content of a meta refresh element or a Refresh field (HTML Standard, shared declarative refresh
+steps).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,17 @@ import re
 MAX_SECONDS = 10**9
 
 _SPACE = "\t\n\x0c\r "
-_DELAY = re.compile(rf"[{_SPACE}]*(?:([0-9]{{1,1000}}+)[0-9.]*+|\.[0-9.]*+)(?:[{_SPACE}]*[;,][{_SPACE}]*|[{_SPACE}]+|\Z)")
+_DELAY = re.compile(
+    rf"[{_SPACE}]*(?:([0-9]{{1,1000}}+)[0-9.]*+|\.[0-9.]*+)(?:[{_SPACE}]*[;,][{_SPACE}]*"
+    rf"|[{_SPACE}]+|\Z)"
+)
 _URL_EQUALS = re.compile(rf"[uU][rR][lL][{_SPACE}]*=[{_SPACE}]*")
 
 
 def parse_refresh(content: str) -> tuple[int, str] | None:
-    """(seconds, reference as written) of a refresh; the reference is empty for a reload; None if it is no refresh."""
+    """(seconds, reference as written) of a refresh; the reference is empty for a reload; None if it
+    is no refresh.
+    """
     m = _DELAY.match(content)
     if not m:
         return None

@@ -1,4 +1,7 @@
-"""What a failed fetch means for its URL (REQUIREMENTS D4). What it means for the host is rules/politeness.py."""
+"""What a failed fetch means for its URL (REQUIREMENTS D4).
+
+What it means for the host is rules/politeness.py.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from crawlkit.outcomes import Reason
 
 JITTER = 0.25  # a wait is lengthened by up to this share
 
-# The server or the way to it failed: worth another try. Any other error (malformed answers, the guard, a filter)
+# The server or the way to it failed: worth another try. Any other error (malformed answers, the
+# guard, a filter)
 # would come out the same.
 RETRIED_ERRORS = frozenset(
     {
@@ -39,7 +43,9 @@ class Action(StrEnum):
 
 
 class UrlRetry(NamedTuple):
-    """`unchanged`: the answer proves that the stored copy is current (304 to a condition of ours)."""
+    """`unchanged`: the answer proves that the stored copy is current (304 to a condition of
+    ours).
+    """
 
     action: Action
     wait_s: float
@@ -59,8 +65,9 @@ def url_retry(
 ) -> UrlRetry:
     """The next step for a URL after one answer (`status`) or none (`error`, a Reason).
 
-    `attempt` counts failures in a row, 1 the first. `host_wait_s`: how long the host is left alone anyway (Retry-After,
-    back-off, breaker). `has_copy`: the body that a 304 would confirm is stored. `jitter` in [0, 1).
+    `attempt` counts failures in a row, 1 the first. `host_wait_s`: how long the host is left alone
+    anyway (Retry-After, back-off, breaker). `has_copy`: the body that a 304 would confirm is
+    stored. `jitter` in [0, 1).
     """
     if status is None:
         if error in RETRIED_ERRORS:
@@ -86,4 +93,6 @@ def url_retry(
 def _again(attempt: int, cfg: Retry, host_wait_s: float, jitter: float) -> UrlRetry:
     if not 1 <= attempt <= len(cfg.delays_s):
         return UrlRetry(Action.LATER, host_wait_s)
-    return UrlRetry(Action.RETRY, max(cfg.delays_s[attempt - 1] * (1 + JITTER * jitter), host_wait_s))
+    return UrlRetry(
+        Action.RETRY, max(cfg.delays_s[attempt - 1] * (1 + JITTER * jitter), host_wait_s)
+    )

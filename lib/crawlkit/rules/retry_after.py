@@ -8,17 +8,26 @@ import re
 
 _MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
 _TIME = r"([0-9]{2}):([0-9]{2}):([0-9]{2})"
-# IMF-fixdate and the RFC 850 form, and what servers make of them: short days, dashes, other names of GMT, offsets
-_DATE = re.compile(rf"(?:[A-Z]{{3,9}}, ?)?([0-9]{{1,2}})[ -]([A-Z]{{3}})[ -]([0-9]{{4}}|[0-9]{{2}}) {_TIME} (?:GMT|UTC|UT|Z|([+-])([0-9]{{2}}):?([0-9]{{2}}))", re.IGNORECASE | re.ASCII)
-_ASCTIME = re.compile(rf"[A-Z]{{3}} ([A-Z]{{3}}) ([0-9 ][0-9]) {_TIME} ([0-9]{{4}})", re.IGNORECASE | re.ASCII)
+# IMF-fixdate and the RFC 850 form, and what servers make of them: short days, dashes, other names
+# of GMT, offsets
+_DATE = re.compile(
+    rf"(?:[A-Z]{{3,9}}, ?)?([0-9]{{1,2}})[ -]([A-Z]{{3}})[ -]([0-9]{{4}}|[0-9]{{2}}) {_TIME}"
+    r" (?:GMT|UTC|UT|Z|([+-])([0-9]{2}):?([0-9]{2}))",
+    re.IGNORECASE | re.ASCII,
+)
+_ASCTIME = re.compile(
+    rf"[A-Z]{{3}} ([A-Z]{{3}}) ([0-9 ][0-9]) {_TIME} ([0-9]{{4}})", re.IGNORECASE | re.ASCII
+)
 _SECONDS = re.compile(r"([0-9]+)(\.[0-9]+)?")
 _LONGEST = 64  # no form of the field is longer
 
 
 def http_date(text: str, now: float) -> float | None:
-    """Unix seconds of an HTTP-date in any of its three forms, read robustly (RFC 9110 5.6.7), or None.
+    """Unix seconds of an HTTP-date in any of its three forms, read robustly (RFC 9110 5.6.7), or
+    None.
 
-    `now` (Unix s) decides the century of a two-digit year: a date more than 50 years ahead is of the past.
+    `now` (Unix s) decides the century of a two-digit year: a date more than 50 years ahead is of
+    the past.
     """
     text = text.strip()
     if len(text) > _LONGEST:
@@ -49,11 +58,15 @@ def http_date(text: str, now: float) -> float | None:
     return float(calendar.timegm((int(year), month_n, day_n, hour, minute, second)) - offset_s)
 
 
-def retry_after_s(value: str | None, now: float, max_s: float, date: str | None = None) -> float | None:
-    """Seconds to wait that a Retry-After field asks for, 0 to `max_s`; None if it says nothing usable.
+def retry_after_s(
+    value: str | None, now: float, max_s: float, date: str | None = None
+) -> float | None:
+    """Seconds to wait that a Retry-After field asks for, 0 to `max_s`; None if it says nothing
+    usable.
 
-    A date counts from the answer's own `date` (Date field) when that is readable, so that a wrong clock at
-    either end does not matter; else from `now`. A fraction, which the grammar forbids, is rounded up.
+    A date counts from the answer's own `date` (Date field) when that is readable, so that a wrong
+    clock at either end does not matter; else from `now`. A fraction, which the grammar forbids, is
+    rounded up.
     """
     if value is None:
         return None

@@ -1,8 +1,8 @@
 """robots.txt by RFC 9309: groups, longest match, `*` and `$`, percent-encoding (REQUIREMENTS D1).
 
-Beyond the standard, and kept apart from the rules: `Sitemap`, `Crawl-delay`, and the opt-out signals
-`Content-Signal` and `Content-Usage`. Usual slips are read as meant: a missing colon between exactly two words,
-`useragent`, `site-map`, and five misspellings of `disallow`.
+Beyond the standard, and kept apart from the rules: `Sitemap`, `Crawl-delay`, and the opt-out
+signals `Content-Signal` and `Content-Usage`. Usual slips are read as meant: a missing colon between
+exactly two words, `useragent`, `site-map`, and five misspellings of `disallow`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,22 @@ MAX_CRAWL_DELAY_S = 1e9
 _WS = " \t\v\f"
 _USER_AGENT, _ALLOW, _DISALLOW, _SITEMAP, _CRAWL_DELAY, _SIGNAL = range(6)
 _FIELDS = {
-    "user-agent": _USER_AGENT, "useragent": _USER_AGENT, "user agent": _USER_AGENT,
+    "user-agent": _USER_AGENT,
+    "useragent": _USER_AGENT,
+    "user agent": _USER_AGENT,
     "allow": _ALLOW,
-    "disallow": _DISALLOW, "dissallow": _DISALLOW, "dissalow": _DISALLOW, "disalow": _DISALLOW, "diasllow": _DISALLOW, "disallaw": _DISALLOW,
-    "sitemap": _SITEMAP, "site-map": _SITEMAP,
+    "disallow": _DISALLOW,
+    "dissallow": _DISALLOW,
+    "dissalow": _DISALLOW,
+    "disalow": _DISALLOW,
+    "diasllow": _DISALLOW,
+    "disallaw": _DISALLOW,
+    "sitemap": _SITEMAP,
+    "site-map": _SITEMAP,
     "crawl-delay": _CRAWL_DELAY,
-    "content-signal": _SIGNAL, "content-usage": _SIGNAL,
-}  # fmt: skip
+    "content-signal": _SIGNAL,
+    "content-usage": _SIGNAL,
+}
 _FIELDS |= {name.capitalize(): kind for name, kind in _FIELDS.items()} | {"User-Agent": _USER_AGENT}
 _NO_COLON = re.compile(rf"[{_WS}]*([A-Za-z-]+)[{_WS}]+([^{_WS}]+)[{_WS}]*")
 _BOM = b"\xef\xbb\xbf"
@@ -37,7 +46,9 @@ _SIGNAL_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class Match(NamedTuple):
-    """The decision on one URL and the rule behind it. `line_no` counts from 1; None: no rule matched.
+    """The decision on one URL and the rule behind it.
+
+    `line_no` counts from 1; None: no rule matched.
 
     `group` is the token of the group in force (lower case, or `*`); None: no group applies.
     """
@@ -49,7 +60,9 @@ class Match(NamedTuple):
 
 
 class Signal(NamedTuple):
-    """One machine-readable opt-out: `Content-Signal: ai-train=no` is ("content-signal", None, "ai-train", "no")."""
+    """One machine-readable opt-out: `Content-Signal: ai-train=no` is ("content-signal", None,
+    "ai-train", "no").
+    """
 
     name: str
     path: str | None
@@ -74,7 +87,9 @@ class _Delay:
 
 @dataclass(slots=True)
 class _Token:
-    """A product token of the file: its groups, which are combined (RFC 9309 2.2.1), and their delays."""
+    """A product token of the file: its groups, which are combined (RFC 9309 2.2.1), and their
+    delays.
+    """
 
     groups: list[_Group] = field(default_factory=list)
     delays: list[_Delay] = field(default_factory=list)
@@ -82,7 +97,10 @@ class _Token:
 
 @dataclass(slots=True)
 class Robots:
-    """A parsed robots.txt. `sitemaps` are the values of its sitemap lines as written, each once, in order."""
+    """A parsed robots.txt.
+
+    `sitemaps` are the values of its sitemap lines as written, each once, in order.
+    """
 
     sitemaps: tuple[str, ...] = ()
     _tokens: dict[str, _Token] = field(default_factory=dict)
@@ -90,9 +108,12 @@ class Robots:
     _matchers: dict[str, Matcher] = field(default_factory=dict)
 
     def match(self, agent: str, url: str) -> Match:
-        """Whether the product token `agent` may fetch `url` (canonical), by RFC 9309 2.2.2. A version after the token plays no part.
+        """Whether the product token `agent` may fetch `url` (canonical), by RFC 9309 2.2.2.
 
-        The rule with the most octets decides; Allow wins a tie; no rule, or /robots.txt itself: allowed.
+        A version after the token plays no part.
+
+        The rule with the most octets decides; Allow wins a tie; no rule, or /robots.txt itself:
+        allowed.
         """
         token = self._token(agent)
         path = path_of(url)
@@ -100,11 +121,19 @@ class Robots:
             return Match(True, group=token)
         matcher = self._matchers.get(token)
         if matcher is None:
-            matcher = self._matchers[token] = Matcher([rule for group in self._tokens[token].groups for rule in group.rules])
+            matcher = self._matchers[token] = Matcher(
+                [rule for group in self._tokens[token].groups for rule in group.rules]
+            )
         rule = matcher.decide(path)
         if rule is None:
             return Match(True, group=token)
-        return Match(rule.allow, rule.line_no, f"{'Allow' if rule.allow else 'Disallow'}: {rule.pattern.encode('latin-1').decode('utf-8', 'replace')}", token)
+        return Match(
+            rule.allow,
+            rule.line_no,
+            f"{'Allow' if rule.allow else 'Disallow'}:"
+            f" {rule.pattern.encode('latin-1').decode('utf-8', 'replace')}",
+            token,
+        )
 
     def crawl_delay_s(self, agent: str) -> float | None:
         """Crawl-delay of the group in force, in seconds: the largest that is a number."""
@@ -119,7 +148,9 @@ class Robots:
         return (*self._signals, *(signal for group in groups for signal in group.signals))
 
     def sitemap_urls(self, robots_url: str, policy: UrlPolicy = DEFAULT_POLICY) -> tuple[str, ...]:
-        """Canonical URLs of the sitemap lines, resolved against the address of robots.txt; what is no URL is left out."""
+        """Canonical URLs of the sitemap lines, resolved against the address of robots.txt; what is
+        no URL is left out.
+        """
         out: dict[str, None] = {}
         for line in self.sitemaps:
             try:
@@ -138,8 +169,8 @@ class Robots:
 def parse(body: bytes, max_bytes: int = MAX_BYTES, truncated: bool = False) -> Robots:
     """Parse a robots.txt; never raises. `truncated`: the fetch cut the body.
 
-    Of a file longer than `max_bytes` the first part counts (RFC 9309 2.5), up to the last whole line: the stub of a
-    cut line is no rule of the site. Time is linear in `max_bytes`.
+    Of a file longer than `max_bytes` the first part counts (RFC 9309 2.5), up to the last whole
+    line: the stub of a cut line is no rule of the site. Time is linear in `max_bytes`.
     """
     robots = Robots()
     sitemaps: dict[str, None] = {}
@@ -185,7 +216,9 @@ def parse(body: bytes, max_bytes: int = MAX_BYTES, truncated: bool = False) -> R
             if seconds is not None:
                 delay.seconds = max(seconds, delay.seconds or 0.0)
         else:
-            (robots._signals if group is None else group.signals).extend(_signals(name.strip(_WS).lower(), value))
+            (robots._signals if group is None else group.signals).extend(
+                _signals(name.strip(_WS).lower(), value)
+            )
     robots.sitemaps = tuple(sitemaps)
     return robots
 
@@ -197,7 +230,10 @@ def parse_crawl_delay(text: str) -> float | None:
 
 
 def is_product_token(text: str) -> bool:
-    """Whether a text is a product token: letters, `_` and `-` (RFC 9309 2.2.1). No group names an agent of another form."""
+    """Whether a text is a product token: letters, `_` and `-` (RFC 9309 2.2.1).
+
+    No group names an agent of another form.
+    """
     return _TOKEN.fullmatch(text) is not None
 
 
@@ -229,5 +265,11 @@ def _signals(name: str, value: str) -> list[Signal]:
     path = None
     if value.startswith("/"):
         path, _, value = value.partition(" ")
-    pairs = [[part.strip(_WS) for part in item.partition("=")] for item in value.split(",", 100)[:100]]
-    return [Signal(name, path, key.lower(), setting.lower()) for key, _, setting in pairs if setting and _SIGNAL_KEY.fullmatch(key)]
+    pairs = [
+        [part.strip(_WS) for part in item.partition("=")] for item in value.split(",", 100)[:100]
+    ]
+    return [
+        Signal(name, path, key.lower(), setting.lower())
+        for key, _, setting in pairs
+        if setting and _SIGNAL_KEY.fullmatch(key)
+    ]

@@ -1,4 +1,6 @@
-"""Dates as `unavailable_after` gives them: ISO 8601, RFC 822 and RFC 850 (Google, robots meta tag specification)."""
+"""Dates as `unavailable_after` gives them: ISO 8601, RFC 822 and RFC 850 (Google, robots meta tag
+specification).
+"""
 
 from __future__ import annotations
 
@@ -7,23 +9,43 @@ from datetime import date, datetime, timedelta, timezone
 
 _MONTHS = {m: n for n, m in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
 # RFC 822, 5.1, in hours from UTC
-_ZONES = {"z": 0, "ut": 0, "utc": 0, "gmt": 0, "est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7}
+_ZONES = {
+    "z": 0,
+    "ut": 0,
+    "utc": 0,
+    "gmt": 0,
+    "est": -5,
+    "edt": -4,
+    "cst": -6,
+    "cdt": -5,
+    "mst": -7,
+    "mdt": -6,
+    "pst": -8,
+    "pdt": -7,
+}
 
 _TIME = r"(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<s>\d{2})(?:[.,]\d{1,9})?)?"
 _ZONE = r"(?:[ ]?(?P<zone>[+-]\d{2}:?\d{2}|[+-]\d{2}|UTC?|GMT|[ECMP][SD]T|Z)(?![A-Za-z0-9]))?"
 _ISO = re.compile(
-    rf"(?P<y>\d{{4}})(?:-?W(?P<week>\d{{2}})-?(?P<wday>\d)|-(?P<doy>\d{{3}})|-(?P<mon>\d{{2}})-(?P<d>\d{{2}})|(?P<mon2>\d{{2}})(?P<d2>\d{{2}}))(?!\d)(?:[Tt ]{_TIME}{_ZONE})?",
+    r"(?P<y>\d{4})(?:-?W(?P<week>\d{2})-?(?P<wday>\d)|-(?P<doy>\d{3})|-(?P<mon>\d{2})-(?P<d>"
+    r"\d{2})|(?P<mon2>\d{2})(?P<d2>\d{2}))(?!\d)(?:[Tt"
+    rf" ]{_TIME}{_ZONE})?",
     re.I,
 )
 _RFC = re.compile(
-    rf"(?:[A-Za-z]{{3,9}}[, ] ?)?(?P<d>\d{{1,2}})[ -](?P<name>[A-Za-z]{{3}})[a-z]{{0,6}}[ -](?P<y>\d{{4}}|\d{{2}})(?!\d)(?:,? {_TIME}{_ZONE})?",
+    r"(?:[A-Za-z]{3,9}[, ] ?)?(?P<d>\d{1,2})[ -](?P<name>[A-Za-z]{3})[a-z]{0,6}["
+    rf" -](?P<y>\d{{4}}|\d{{2}})(?!\d)(?:,? {_TIME}{_ZONE})?",
     re.I,
 )
-_ASCTIME = re.compile(rf"[A-Za-z]{{3}} (?P<name>[A-Za-z]{{3}}) {{1,2}}(?P<d>\d{{1,2}}) {_TIME} (?P<y>\d{{4}})(?!\d)")
+_ASCTIME = re.compile(
+    rf"[A-Za-z]{{3}} (?P<name>[A-Za-z]{{3}}) {{1,2}}(?P<d>\d{{1,2}}) {_TIME} (?P<y>\d{{4}})(?!\d)"
+)
 
 
 def date_at(text: str, pos: int = 0) -> tuple[str, int] | None:
-    """A date that starts at `pos`: (`2025-12-31` or `2025-12-31T23:59:59Z`, end position). None if there is none.
+    """A date that starts at `pos`: (`2025-12-31` or `2025-12-31T23:59:59Z`, end position).
+
+    None if there is none.
 
     A time without a zone is taken as UTC.
     """
@@ -43,7 +65,9 @@ def _value(part: dict[str, str | None]) -> str | None:
         hour, minute, second = (int(part.get(k) or 0) for k in "hms")
         if hour > 24 or minute > 59 or second > 60 or (hour == 24 and (minute or second)):
             return None
-        moment = datetime(day.year, day.month, day.day, tzinfo=timezone.utc) + timedelta(hours=hour, minutes=minute, seconds=min(second, 59))
+        moment = datetime(day.year, day.month, day.day, tzinfo=timezone.utc) + timedelta(
+            hours=hour, minutes=minute, seconds=min(second, 59)
+        )
         return (moment - _offset(part.get("zone"))).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError):
         return None

@@ -10,7 +10,9 @@ from crawlkit.config import Schedule
 
 def host_class(host: str, cfg: Schedule) -> str:
     """`news`, `dormant` or `generic`, as configured."""
-    return "news" if host in cfg.news_hosts else "dormant" if host in cfg.dormant_hosts else "generic"
+    return (
+        "news" if host in cfg.news_hosts else "dormant" if host in cfg.dormant_hosts else "generic"
+    )
 
 
 def class_of_row(row: Mapping[str, Any], cfg: Schedule) -> str:
@@ -21,12 +23,19 @@ def class_of_row(row: Mapping[str, Any], cfg: Schedule) -> str:
 
 def bounds_s(cls: str, cfg: Schedule) -> tuple[float, float]:
     """Floor and ceiling of the interval of a class."""
-    floor, *_, ceiling = {"news": cfg.news_s, "dormant": cfg.dormant_s, "sitemap": cfg.sitemap_s, "feed": cfg.feed_s}.get(cls, cfg.generic_s)
+    floor, *_, ceiling = {
+        "news": cfg.news_s,
+        "dormant": cfg.dormant_s,
+        "sitemap": cfg.sitemap_s,
+        "feed": cfg.feed_s,
+    }.get(cls, cfg.generic_s)
     return floor, ceiling
 
 
 def initial_interval_s(priority_class: int, cls: str, cfg: Schedule) -> float:
-    """Interval after the first fetch: by priority class, clamped to the host class; a sitemap's and feed's own."""
+    """Interval after the first fetch: by priority class, clamped to the host class; a sitemap's and
+    feed's own.
+    """
     floor, ceiling = bounds_s(cls, cfg)
     if cls in ("sitemap", "feed"):
         return {"sitemap": cfg.sitemap_s, "feed": cfg.feed_s}[cls][1]
@@ -34,7 +43,9 @@ def initial_interval_s(priority_class: int, cls: str, cfg: Schedule) -> float:
 
 
 def next_interval_s(interval_s: float, changed: bool | None, cls: str, cfg: Schedule) -> float:
-    """Interval after another fetch: shorter after a change, longer after none, the same without evidence."""
+    """Interval after another fetch: shorter after a change, longer after none, the same without
+    evidence.
+    """
     floor, ceiling = bounds_s(cls, cfg)
     factor = 1.0 if changed is None else cfg.changed_factor if changed else cfg.unchanged_factor
     return min(max(interval_s * factor, floor), ceiling)

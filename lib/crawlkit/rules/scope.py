@@ -1,6 +1,8 @@
-"""Scope: which URLs the crawl wants at all, as a list of named rules in a fixed order (REQUIREMENTS A4, K1).
+"""Scope: which URLs the crawl wants at all, as a list of named rules in a fixed order (REQUIREMENTS
+A4, K1).
 
-It judges a canonical URL alone. What needs evidence about a host (one shape everywhere, equal bodies) is rules/traps.py.
+It judges a canonical URL alone. What needs evidence about a host (one shape everywhere, equal
+bodies) is rules/traps.py.
 """
 
 from __future__ import annotations
@@ -17,14 +19,25 @@ from crawlkit.config import ConfigError, ScopeConfig
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.urls import SESSION_PARAMS, UrlPolicy, canonicalize, split
 
-# Dates as calendars write them: a whole date anywhere; a month after "=", or in a path that names a calendar. Years and
+# Dates as calendars write them: a whole date anywhere; a month after "=", or in a path that names a
+# calendar. Years and
 # months alone are too often just numbers (/topic/2451/10).
 _FOUR_DIGITS = re.compile(r"[0-9]{4}")  # in all of them: one quick look spares most URLs the others
-_DAY = re.compile(r"(?<![0-9A-Za-z-])([0-9]{4})(?:/(?:0[1-9]|1[0-2])/(?:0[1-9]|[12][0-9]|3[01])|-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))(?![0-9A-Za-z-])")
+_DAY = re.compile(
+    r"(?<![0-9A-Za-z-])([0-9]{4})(?:/(?:0[1-9]|1[0-2])/(?:0[1-9]|[12][0-9]|3[01])|-(?:0[1-9]"
+    r"|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))(?![0-9A-Za-z-])"
+)
 _MONTH = re.compile(r"[=/]([0-9]{4})[-/](?:0?[1-9]|1[0-2])(?![0-9A-Za-z-])")
-_CALENDAR = re.compile(r"calendar|kalender|calendrier|agenda|event|schedule|month|archive|(?<![a-z])date|cal(?![a-z])", re.IGNORECASE)
+_CALENDAR = re.compile(
+    r"calendar|kalender|calendrier|agenda|event|schedule|month|archive|(?<![a-z])date|cal(?![a-z])",
+    re.IGNORECASE,
+)
 _YEAR_PARAM = re.compile(r"[?&](?:year|yr|y)=([0-9]{4})(?![^&])", re.IGNORECASE)
-_SESSION_PATH = re.compile(r"/\([0-9a-z]{24}\)/|/\((?:[A-Z]\([0-9a-z]{8,64}\)){1,4}\)/|;(?:jsessionid|phpsessid|sid|sessionid)=|/(?:jsessionid|phpsessid|sessionid)[=/][0-9a-z]{16,}", re.IGNORECASE)
+_SESSION_PATH = re.compile(
+    r"/\([0-9a-z]{24}\)/|/\((?:[A-Z]\([0-9a-z]{8,64}\)){1,4}\)/|;(?:jsessionid|phpsessid|sid"
+    r"|sessionid)=|/(?:jsessionid|phpsessid|sessionid)[=/][0-9a-z]{16,}",
+    re.IGNORECASE,
+)
 _SESSION_NAMES = frozenset(name for name in SESSION_PARAMS if not name.endswith("*"))
 
 
@@ -42,11 +55,18 @@ class Scope:
 
     @classmethod
     def of(cls, config: ScopeConfig) -> Scope:
-        """Compiles a scope. Raises ConfigError: a name that is no host, a prefix that is no URL, a pattern that is empty or that RE2 refuses."""
+        """Compiles a scope.
+
+        Raises ConfigError: a name that is no host, a prefix that is no URL, a pattern that is empty
+        or that RE2 refuses.
+        """
         exclude = "|".join(f"(?:{pattern})" for pattern in config.exclude_patterns) or None
         for pattern in config.exclude_patterns:
             if not pattern:
-                raise ConfigError("scope.exclude_patterns: '' is found in every URL, so that nothing would be crawled; leave it out")
+                raise ConfigError(
+                    "scope.exclude_patterns: '' is found in every URL, so that nothing would be"
+                    " crawled; leave it out"
+                )
             try:
                 pc.match_substring_regex(pa.scalar(""), pattern=pattern)
             except pa.ArrowInvalid as e:
@@ -54,7 +74,10 @@ class Scope:
         return cls(
             config,
             frozenset(_host(name, "scope.hosts") for name in config.hosts),
-            tuple("." + _host(name.removeprefix("*.").removeprefix("."), "scope.domains") for name in config.domains),
+            tuple(
+                "." + _host(name.removeprefix("*.").removeprefix("."), "scope.domains")
+                for name in config.domains
+            ),
             tuple(_prefix(text) for text in config.prefixes),
             exclude,
             frozenset(end.lower() for end in config.media_extensions),
@@ -63,7 +86,10 @@ class Scope:
 
 
 class Candidate(NamedTuple):
-    """A canonical URL and what the rules look at. `page`: it is to be crawled as a page (not a sitemap or feed)."""
+    """A canonical URL and what the rules look at.
+
+    `page`: it is to be crawled as a page (not a sitemap or feed).
+    """
 
     url: str
     host: str
@@ -77,13 +103,26 @@ class Candidate(NamedTuple):
 def _named(scope: Scope, c: Candidate) -> Reason | None:
     if not (scope.hosts or scope.domains or scope.prefixes):
         return None
-    if c.host in scope.hosts or ("." + c.host).endswith(scope.domains) or c.url.startswith(scope.prefixes):
+    if (
+        c.host in scope.hosts
+        or ("." + c.host).endswith(scope.domains)
+        or c.url.startswith(scope.prefixes)
+    ):
         return None
-    return Reason.SCOPE_HOST if scope.hosts else Reason.SCOPE_DOMAIN if scope.domains else Reason.SCOPE_PREFIX
+    return (
+        Reason.SCOPE_HOST
+        if scope.hosts
+        else Reason.SCOPE_DOMAIN
+        if scope.domains
+        else Reason.SCOPE_PREFIX
+    )
 
 
 def _excluded(scope: Scope, c: Candidate) -> Reason | None:
-    found = scope.exclude is not None and pc.match_substring_regex(pa.scalar(c.url), pattern=scope.exclude).as_py()
+    found = (
+        scope.exclude is not None
+        and pc.match_substring_regex(pa.scalar(c.url), pattern=scope.exclude).as_py()
+    )
     return Reason.SCOPE_PATTERN if found else None
 
 
@@ -96,7 +135,8 @@ def _too_long(scope: Scope, c: Candidate) -> Reason | None:
 
 
 def _repeats(scope: Scope, c: Candidate) -> Reason | None:
-    # Numbers repeat by nature (dates, tiles); a calendar without end is the business of the next rule.
+    # Numbers repeat by nature (dates, tiles); a calendar without end is the business of the next
+    # rule.
     names = [segment for segment in c.path.split("/") if segment and not segment.isdigit()]
     most = scope.config.max_repeated_segments
     if len(names) <= most:
@@ -111,11 +151,22 @@ def _date_range(scope: Scope, c: Candidate) -> Reason | None:
     text = f"{c.path}?{c.query}" if c.query else c.path
     if not _FOUR_DIGITS.search(text):
         return None
-    years = [int(year) for year in (*_DAY.findall(text), *_YEAR_PARAM.findall(text), *(_MONTH.findall(text) if _CALENDAR.search(text) else ()))]
+    years = [
+        int(year)
+        for year in (
+            *_DAY.findall(text),
+            *_YEAR_PARAM.findall(text),
+            *(_MONTH.findall(text) if _CALENDAR.search(text) else ()),
+        )
+    ]
     if not years:
         return None
     last = c.now_year + scope.config.max_years_ahead
-    return Reason.SCOPE_DATE_RANGE if any(not scope.config.min_year <= year <= last for year in years) else None
+    return (
+        Reason.SCOPE_DATE_RANGE
+        if any(not scope.config.min_year <= year <= last for year in years)
+        else None
+    )
 
 
 def _session(scope: Scope, c: Candidate) -> Reason | None:
@@ -130,7 +181,13 @@ def _file_type(scope: Scope, c: Candidate) -> Reason | None:
     if not dot or not c.page:
         return None
     end = end.lower()
-    return Reason.MEDIA_NOT_CRAWLED if end in scope.media_extensions else Reason.SCOPE_EXTENSION if end in scope.skip_extensions else None
+    return (
+        Reason.MEDIA_NOT_CRAWLED
+        if end in scope.media_extensions
+        else Reason.SCOPE_EXTENSION
+        if end in scope.skip_extensions
+        else None
+    )
 
 
 RULES: tuple[tuple[str, Callable[[Scope, Candidate], Reason | None]], ...] = (
@@ -145,10 +202,14 @@ RULES: tuple[tuple[str, Callable[[Scope, Candidate], Reason | None]], ...] = (
 )
 
 
-def scope_reason(url: str, depth: int, scope: Scope, now_year: int, page: bool = True) -> Reason | None:
-    """Why a canonical URL found `depth` links from a seed is not wanted, by the first rule that says so; None: it is.
+def scope_reason(
+    url: str, depth: int, scope: Scope, now_year: int, page: bool = True
+) -> Reason | None:
+    """Why a canonical URL found `depth` links from a seed is not wanted, by the first rule that
+    says so; None: it is.
 
-    `now_year` (UTC) bounds calendars. `page=False` for sitemaps and feeds, whose file type does not matter.
+    `now_year` (UTC) bounds calendars. `page=False` for sitemaps and feeds, whose file type does not
+    matter.
     """
     _, host, _, path_query = split(url)
     path, _, query = path_query.partition("?")
@@ -167,7 +228,9 @@ def _host(name: str, key: str) -> str:
         raise ConfigError(f"{key}: {name!r} is no host name: {refused.reason}") from None
     parts = split(url)
     if url != f"http://{parts.host}/" or "*" in name or name.startswith("."):
-        raise ConfigError(f"{key}: {name!r} is no host name: give it without scheme, port, path and *")
+        raise ConfigError(
+            f"{key}: {name!r} is no host name: give it without scheme, port, path and *"
+        )
     return parts.host
 
 

@@ -1,7 +1,8 @@
 """Seed lines (REQUIREMENTS A1): `URL [TAB key=value]...` as Nutch's injector reads them.
 
-Keys: priority (0..3 or a word), boost (points), depth, kind (page, sitemap or feed). `#` starts a comment line. A line without a scheme that
-begins with a host name (with a dot, maybe a port, no `@`) is read as http://. A byte order mark and CR LF are taken off.
+Keys: priority (0..3 or a word), boost (points), depth, kind (page, sitemap or feed). `#` starts a
+comment line. A line without a scheme that begins with a host name (with a dot, maybe a port, no
+`@`) is read as http://. A byte order mark and CR LF are taken off.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from crawlkit.rules.priority import parse_priority
 from crawlkit.rules.urls import DEFAULT_POLICY, UrlPolicy, canonicalize
 
 MAX_LINE_CHARS = 65_536
-# a name with a dot or an address, maybe a port: no mail address, no `mailto:`, no credentials, no host behind another scheme
+# a name with a dot or an address, maybe a port: no mail address, no `mailto:`, no credentials, no
+# host behind another scheme
 _HOST_FIRST = re.compile(r"(?=[^:/?#]*\.)[^:/?#@\[\]\s]+(?::[0-9]*)?(?:[/?#]|\Z)")
 
 
@@ -28,8 +30,13 @@ class Seed(NamedTuple):
     fetch_kind: str = "page"
 
 
-def parse_seed(line: str, priority_class: int = 1, policy: UrlPolicy = DEFAULT_POLICY) -> Seed | None:
-    """The seed of a line; None for an empty line or a comment. Raises Refused (bad URL or bad key)."""
+def parse_seed(
+    line: str, priority_class: int = 1, policy: UrlPolicy = DEFAULT_POLICY
+) -> Seed | None:
+    """The seed of a line; None for an empty line or a comment.
+
+    Raises Refused (bad URL or bad key).
+    """
     line = line.removeprefix("\ufeff").strip("\r\n\x00\t ")
     if not line or line.startswith("#"):
         return None

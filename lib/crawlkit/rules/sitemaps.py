@@ -1,7 +1,8 @@
 """Sitemaps (sitemaps.org protocol): XML, index, text, RSS and Atom forms (REQUIREMENTS A2).
 
-Bounded: 50 MiB unpacked, 50,000 entries, a million tags; what was read before a limit or a fault stays, and `partial`
-says so. Which entries a sitemap may name follows the protocol's rules on location and cross submits.
+Bounded: 50 MiB unpacked, 50,000 entries, a million tags; what was read before a limit or a fault
+stays, and `partial` says so. Which entries a sitemap may name follows the protocol's rules on
+location and cross submits.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ class Entry:
 class Sitemap:
     """What a sitemap or feed says. kind: urlset, index, text, rss, atom, or none (it is neither).
 
-    `sitemaps` are the children of an index, with their lastmod. `refused` are addresses outside what this sitemap may
-    name; `bad_entries` counts entries without a usable address. `partial`: a limit or a fault ended the reading.
+    `sitemaps` are the children of an index, with their lastmod. `refused` are addresses outside
+    what this sitemap may name; `bad_entries` counts entries without a usable address. `partial`: a
+    limit or a fault ended the reading.
     """
 
     kind: str = "none"
@@ -58,9 +60,19 @@ class _Full(Exception):
 
 
 class Collector:
-    """Takes addresses as a reader finds them: canonical, each once, and only those that this sitemap may name."""
+    """Takes addresses as a reader finds them: canonical, each once, and only those that this
+    sitemap may name.
+    """
 
-    def __init__(self, url: str, out: Sitemap, scanner: Scanner, may_name: Callable[[str], bool], policy: UrlPolicy, max_entries: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        out: Sitemap,
+        scanner: Scanner,
+        may_name: Callable[[str], bool],
+        policy: UrlPolicy,
+        max_entries: int,
+    ) -> None:
         self.url = url
         self.out = out
         self._scanner = scanner
@@ -112,11 +124,23 @@ class Collector:
             self.out.sitemaps[url] = lastmod
 
 
-def parse(body: bytes, url: str, *, charset: str | None = None, strict_location: bool = False, vouched: frozenset[str] = frozenset(), policy: UrlPolicy = DEFAULT_POLICY, max_bytes: int = MAX_BYTES, max_entries: int = MAX_ENTRIES) -> Sitemap:
+def parse(
+    body: bytes,
+    url: str,
+    *,
+    charset: str | None = None,
+    strict_location: bool = False,
+    vouched: frozenset[str] = frozenset(),
+    policy: UrlPolicy = DEFAULT_POLICY,
+    max_bytes: int = MAX_BYTES,
+    max_entries: int = MAX_ENTRIES,
+) -> Sitemap:
     """Reads a sitemap or feed fetched from `url` (canonical); never raises.
 
-    `body` may be gzip; `charset` is that of Content-Type. It may name addresses of its own registered domain; with
-    `strict_location` only those of its own scheme, host and folder. `vouched` are origins whose robots.txt names this
+    `body` may be gzip; `charset` is that of Content-Type. It may name addresses of its own
+    registered domain; with
+    `strict_location` only those of its own scheme, host and folder. `vouched` are origins whose
+    robots.txt names this
     sitemap: their addresses are always in (protocol, "Sitemap file location", "cross submits").
     """
     out = Sitemap()
@@ -128,7 +152,11 @@ def parse(body: bytes, url: str, *, charset: str | None = None, strict_location:
     domain = registered_domain(host_of(url))
 
     def may_name(page: str) -> bool:
-        own = page.startswith(folder) if strict_location else page.startswith(origin) or registered_domain(host_of(page)) == domain
+        own = (
+            page.startswith(folder)
+            if strict_location
+            else page.startswith(origin) or registered_domain(host_of(page)) == domain
+        )
         return own or (bool(vouched) and origin_of(page) in vouched)
 
     collector = Collector(url, out, scanner, may_name, policy, max_entries)
@@ -166,7 +194,9 @@ def _read_text(scanner: Scanner, out: Collector) -> bool:
 
 
 def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
-    openers = frozenset({"url", "loc", "lastmod", "priority", "image", "video", "news", "mobile", "link"})
+    openers = frozenset(
+        {"url", "loc", "lastmod", "priority", "image", "video", "news", "mobile", "link"}
+    )
     closers = frozenset({"urlset", "url", "image", "video"})
     inside = ""  # image or video
     loc, entry, lastmod, priority = None, None, None, DEFAULT_PRIORITY
@@ -183,7 +213,11 @@ def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
         found = out.page(loc, out.url if loc.lstrip().startswith("/") else None)
         if found is not None:
             found.lastmod = lastmod if found.lastmod is None else found.lastmod
-            found.priority, found.news, found.mobile = priority, found.news or news, found.mobile or mobile
+            found.priority, found.news, found.mobile = (
+                priority,
+                found.news or news,
+                found.mobile or mobile,
+            )
             found.images += images
             found.alternates += alternates
             found.videos += videos
@@ -193,7 +227,17 @@ def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
         if name == "url" or (event.closing and name == "urlset"):
             if opened or loc is not None:
                 finish()
-            loc, lastmod, priority, images, alternates, videos, news, mobile, inside = None, None, DEFAULT_PRIORITY, [], [], 0, False, False, ""
+            loc, lastmod, priority, images, alternates, videos, news, mobile, inside = (
+                None,
+                None,
+                DEFAULT_PRIORITY,
+                [],
+                [],
+                0,
+                False,
+                False,
+                "",
+            )
             opened = name == "url" and not event.closing and not event.empty
             if event.closing and name == "urlset":
                 return True
@@ -219,7 +263,11 @@ def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
         elif name == "link":
             link = attributes_of(event)
             href = out.canonical(link.get("href", ""), out.url)
-            if href is not None and link.get("rel", "").lower() == "alternate" and "hreflang" in link:
+            if (
+                href is not None
+                and link.get("rel", "").lower() == "alternate"
+                and "hreflang" in link
+            ):
                 alternates.append((link["hreflang"], href))
     if loc is not None:
         finish()
@@ -228,7 +276,11 @@ def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
 
 def _read_index(root: Event, scanner: Scanner, out: Collector) -> bool:
     loc, lastmod, opened = None, None, False
-    for event in scanner.events(frozenset({"sitemap", "loc", "lastmod"}), frozenset({"sitemapindex", "sitemap"}), frozenset({"sitemap", "loc", "lastmod"})):
+    for event in scanner.events(
+        frozenset({"sitemap", "loc", "lastmod"}),
+        frozenset({"sitemapindex", "sitemap"}),
+        frozenset({"sitemap", "loc", "lastmod"}),
+    ):
         if event.name in ("sitemap", "sitemapindex"):
             if opened:
                 out.child(loc or "", lastmod)

@@ -1,6 +1,7 @@
 """Structured data of a page: JSON-LD, microdata (HTML Standard 5) and RDFa Lite 1.1, within bounds.
 
-Each kind costs a substring search where it is absent. Values are text as written; addresses are not resolved.
+Each kind costs a substring search where it is absent. Values are text as written; addresses are not
+resolved.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ MAX_VALUE_CHARS = 2000
 MAX_CLIMB = 600  # levels looked up for the item that a property belongs to
 
 _COMMENT = re.compile(r"\A\s*(?:<!--|//\s*<!\[CDATA\[|<!\[CDATA\[)|(?:-->|//\s*\]\]>|\]\]>)\s*\Z")
-_URL_VALUED = {"a": "href", "area": "href", "link": "href", "object": "data", **dict.fromkeys("audio embed iframe img source track video".split(), "src")}
+_URL_VALUED = {
+    "a": "href",
+    "area": "href",
+    "link": "href",
+    "object": "data",
+    **dict.fromkeys("audio embed iframe img source track video".split(), "src"),
+}
 
 
 def json_ld(blocks: Iterable[str]) -> tuple[list[Any], int]:
@@ -31,14 +38,18 @@ def json_ld(blocks: Iterable[str]) -> tuple[list[Any], int]:
             bad += 1
             continue
         try:
-            out.append(json.loads(_COMMENT.sub("", text), strict=False, parse_constant=lambda _: None))
+            out.append(
+                json.loads(_COMMENT.sub("", text), strict=False, parse_constant=lambda _: None)
+            )
         except (ValueError, RecursionError):
             bad += 1
     return out, bad
 
 
 def microdata(tree: LexborHTMLParser, raw: bytes) -> list[dict[str, Any]]:
-    """Top-level items: {"type": [...], "id": ..., "properties": {name: [value or item, ...]}}; itemref is not followed."""
+    """Top-level items: {"type": [...], "id": ..., "properties": {name: [value or item, ...]}};
+    itemref is not followed.
+    """
     if b"itemscope" not in raw and b"ITEMSCOPE" not in raw:
         return []
     return _items(tree, "[itemscope]", "[itemprop]", "itemscope", "itemprop", "itemtype", "itemid")
@@ -51,12 +62,23 @@ def rdfa(tree: LexborHTMLParser, raw: bytes) -> list[dict[str, Any]]:
     return _items(tree, "[typeof]", "[property]", "typeof", "property", "typeof", "resource")
 
 
-def _items(tree: LexborHTMLParser, scopes: str, properties: str, scope: str, prop: str, type_: str, id_: str) -> list[dict[str, Any]]:
+def _items(
+    tree: LexborHTMLParser,
+    scopes: str,
+    properties: str,
+    scope: str,
+    prop: str,
+    type_: str,
+    id_: str,
+) -> list[dict[str, Any]]:
     items: dict[int, dict[str, Any]] = {}
     top = []
     for node in tree.css(scopes)[:MAX_ITEMS]:
         attributes = node.attributes
-        item: dict[str, Any] = {"type": (attributes.get(type_) or "")[:MAX_VALUE_CHARS].split(), "properties": {}}
+        item: dict[str, Any] = {
+            "type": (attributes.get(type_) or "")[:MAX_VALUE_CHARS].split(),
+            "properties": {},
+        }
         if attributes.get(id_):
             item["id"] = (attributes[id_] or "")[:MAX_VALUE_CHARS]
         items[node.mem_id] = item
@@ -67,7 +89,11 @@ def _items(tree: LexborHTMLParser, scopes: str, properties: str, scope: str, pro
         owner = _owner(node, items)
         if owner is None:
             continue
-        value = items[node.mem_id] if node.mem_id in items else _value(node, attributes, prop == "property")
+        value = (
+            items[node.mem_id]
+            if node.mem_id in items
+            else _value(node, attributes, prop == "property")
+        )
         for name in (attributes.get(prop) or "")[:MAX_VALUE_CHARS].split()[:20]:
             owner["properties"].setdefault(name, []).append(value)
     return top

@@ -1,4 +1,6 @@
-"""Which parts of a URL are not part of its identity: the settings of the canonical form (REQUIREMENTS C2, C3)."""
+"""Which parts of a URL are not part of its identity: the settings of the canonical form
+(REQUIREMENTS C2, C3).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from crawlkit.config import Urls
 
 def _names(file: str) -> tuple[str, ...]:
     text = files("crawlkit").joinpath("data", file).read_text("ascii")
-    return tuple(line for line in (raw.partition("#")[0].strip() for raw in text.splitlines()) if line)
+    return tuple(
+        line for line in (raw.partition("#")[0].strip() for raw in text.splitlines()) if line
+    )
 
 
 TRACKING_PARAMS = _names("tracking_params.txt")
@@ -34,13 +38,21 @@ class UrlPolicy:
 
     @classmethod
     def of(cls, urls: Urls) -> UrlPolicy:
-        names = [*(TRACKING_PARAMS if urls.remove_tracking else ()), *(SESSION_PARAMS if urls.remove_session else ()), *urls.extra_tracking, *urls.extra_session]
+        names = [
+            *(TRACKING_PARAMS if urls.remove_tracking else ()),
+            *(SESSION_PARAMS if urls.remove_session else ()),
+            *urls.extra_tracking,
+            *urls.extra_session,
+        ]
         lower = [n.lower() for n in names]
         return cls(
             remove_session=urls.remove_session,
             param_names=frozenset(n for n in lower if not n.endswith("*")),
             param_prefixes=tuple(sorted({n[:-1] for n in lower if n.endswith("*") and n != "*"})),
-            host_params={host.lower(): frozenset(n.lower() for n in params) for host, params in urls.host_params.items()},
+            host_params={
+                host.lower(): frozenset(n.lower() for n in params)
+                for host, params in urls.host_params.items()
+            },
             collapse_repeats=urls.collapse_repeats,
             route_fragment_hosts=frozenset(h.lower() for h in urls.keep_route_fragments),
             fold_www=urls.fold_www,

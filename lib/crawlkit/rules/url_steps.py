@@ -1,4 +1,6 @@
-"""How a URL comes to its canonical form, step by step, for people who ask why (`crawlkit explain`)."""
+"""How a URL comes to its canonical form, step by step, for people who ask why (`crawlkit
+explain`).
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,29 @@ class Step(NamedTuple):
 _PLAIN = Urls(remove_tracking=False, remove_session=False)
 # each further setting, in this order, on top of those before it
 _SETTINGS = (
-    ("session parameters removed", ("remove_session", "extra_session")), ("tracking parameters removed", ("remove_tracking", "extra_tracking")),
-    ("parameters of urls.host_params removed", ("host_params",)), ("equal pairs kept once", ("collapse_repeats",)), ("route fragment kept", ("keep_route_fragments",)),
-    ("www. dropped", ("fold_www",)), ("index page dropped", ("fold_index",)), ("final slash dropped", ("fold_slash",)),
-)  # fmt: skip
+    ("session parameters removed", ("remove_session", "extra_session")),
+    ("tracking parameters removed", ("remove_tracking", "extra_tracking")),
+    ("parameters of urls.host_params removed", ("host_params",)),
+    ("equal pairs kept once", ("collapse_repeats",)),
+    ("route fragment kept", ("keep_route_fragments",)),
+    ("www. dropped", ("fold_www",)),
+    ("index page dropped", ("fold_index",)),
+    ("final slash dropped", ("fold_slash",)),
+)
 
 
 def rewriting_steps(url: str, urls: Urls) -> list[Step]:
-    """The rewritings that change `url`, in order; the last one's URL is `canonicalize(url, policy)`. Raises Refused."""
+    """The rewritings that change `url`, in order; the last one's URL is `canonicalize(url,
+    policy)`. Raises Refused.
+    """
     final = canonicalize(url, policy=UrlPolicy.of(urls))
     stages = [("as the URL Standard writes it (WHATWG URL 4.4)", ada_url.URL(url).href)]
     plain = canonicalize(url, policy=UrlPolicy.of(_PLAIN))
     without_fragment = stages[0][1].partition("#")[0]
-    stages += [("fragment removed", without_fragment), ("credentials, default port, escapes and order of parameters made uniform", plain)]
+    stages += [
+        ("fragment removed", without_fragment),
+        ("credentials, default port, escapes and order of parameters made uniform", plain),
+    ]
     given = _PLAIN
     for what, names in _SETTINGS:
         given = given.model_copy(update={n: getattr(urls, n) for n in names})

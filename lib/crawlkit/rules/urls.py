@@ -1,9 +1,10 @@
 """Canonical URLs: the one spelling under which a URL is known (REQUIREMENTS C1 to C3).
 
-Parsing is the WHATWG URL Standard's (by ada). On top of it the canonical form: credentials, fragment, default
-port and final dots of the host removed; escapes made uniform (RFC 3986 6.2.2: unreserved characters decoded,
-others in upper case, a `%` that starts no escape written `%25`); session and tracking parameters removed;
-parameters sorted by name. The result is a fixed point: canonicalize(canonicalize(u)) == canonicalize(u).
+Parsing is the WHATWG URL Standard's (by ada). On top of it the canonical form: credentials,
+fragment, default port and final dots of the host removed; escapes made uniform (RFC 3986 6.2.2:
+unreserved characters decoded, others in upper case, a `%` that starts no escape written `%25`);
+session and tracking parameters removed; parameters sorted by name. The result is a fixed point:
+canonicalize(canonicalize(u)) == canonicalize(u).
 """
 
 from __future__ import annotations
@@ -21,21 +22,48 @@ from crawlkit.rules.url_policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_P
 
 try:
     from crawlkit.rules import _scan
-    if not (hasattr(_scan, "plain_urls") and hasattr(_scan, "usual_head")):  # the names that came last: built by an earlier version: `make setup` builds it anew
+
+    if not (
+        hasattr(_scan, "plain_urls") and hasattr(_scan, "usual_head")
+    ):  # the names that came last: built by an earlier version: `make setup` builds it anew
         _scan = None
 except ImportError:
     _scan = None
 
-__all__ = ["DEFAULT_POLICY", "SESSION_PARAMS", "TRACKING_PARAMS", "Parts", "Resolver", "UrlPolicy", "as_sent", "canonical_many", "canonicalize", "host_of", "origin_of", "split", "text_of", "url_key"]
+__all__ = [
+    "DEFAULT_POLICY",
+    "SESSION_PARAMS",
+    "TRACKING_PARAMS",
+    "Parts",
+    "Resolver",
+    "UrlPolicy",
+    "as_sent",
+    "canonical_many",
+    "canonicalize",
+    "host_of",
+    "origin_of",
+    "split",
+    "text_of",
+    "url_key",
+]
 
-MAX_URL_CHARS = 65_536  # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
+MAX_URL_CHARS = (
+    65_536  # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
+)
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-# Shapes that need no parser: no control, space or backslash, scheme in lower case, no credentials, no brackets. Their host
+# Shapes that need no parser: no control, space or backslash, scheme in lower case, no credentials,
+# no brackets. Their host
 # is read by the standard's host parser (once, cached), the rest is escaped by `_uniform` below.
-_ABSOLUTE = re.compile(r"(https?)://([^\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]{1,255})(?::([0-9]{0,5}))?(/[^\x00-\x20?#\\]*)?(?:\?([^\x00-\x20#]*))?")
-_REFERENCE = re.compile(r"(/(?!/)[^\x00-\x20?#\\]*|[^\x00-\x20?#\\/:]+(?:/[^\x00-\x20?#\\]*)?|)(?:\?([^\x00-\x20#]*))?")
-# What differs from its uniform spelling: escapes, and the path and query percent-encode sets (WHATWG URL 1.3).
+_ABSOLUTE = re.compile(
+    r"(https?)://([^\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]{1,255})(?::([0-9]{0,5}"
+    r"))?(/[^\x00-\x20?#\\]*)?(?:\?([^\x00-\x20#]*))?"
+)
+_REFERENCE = re.compile(
+    r"(/(?!/)[^\x00-\x20?#\\]*|[^\x00-\x20?#\\/:]+(?:/[^\x00-\x20?#\\]*)?|)(?:\?([^\x00-\x20#]*))?"
+)
+# What differs from its uniform spelling: escapes, and the path and query percent-encode sets
+# (WHATWG URL 1.3).
 _UNIFORM_PATH = re.compile(r"[A-Za-z0-9/._~!$&'()*+,;:@=|\[\]-]*")
 _UNIFORM_QUERY = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?|\[\]-]*")
 _PATH_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>?^`{}\x7f]|[^\x00-\x7f]+")
@@ -45,18 +73,28 @@ _SPACES = "\t\n\x0c\r "  # at the ends of an attribute's value (HTML Standard 2.
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _UNIFORM = {chr(n): f"%{n:02X}" for n in range(128)} | {
     f"%{a}{b}": chr(int(a + b, 16)) if chr(int(a + b, 16)) in _UNRESERVED else f"%{a}{b}".upper()
-    for a in "0123456789ABCDEFabcdef" for b in "0123456789ABCDEFabcdef"
-}  # fmt: skip
-_OPAQUE = re.compile(r"(?!(?i:https?|wss?|ftp|file):)[A-Za-z][A-Za-z0-9+.-]*:(?!/)")  # javascript:, mailto:, tel: and the like, of which no parse fails
+    for a in "0123456789ABCDEFabcdef"
+    for b in "0123456789ABCDEFabcdef"
+}
+_OPAQUE = re.compile(
+    r"(?!(?i:https?|wss?|ftp|file):)[A-Za-z][A-Za-z0-9+.-]*:(?!/)"
+)  # javascript:, mailto:, tel: and the like, of which no parse fails
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|\Z)")
 _PATH_SESSION = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 _NO_HOST = re.compile(r"[\x00-\x20]*https?:[/\\]*(?:[?#]|\Z)", re.IGNORECASE)
-_INDEX_PAGES = frozenset(f"{stem}.{end}" for stem in ("index", "default") for end in ("htm", "html", "php", "asp", "aspx", "jsp"))
+_INDEX_PAGES = frozenset(
+    f"{stem}.{end}"
+    for stem in ("index", "default")
+    for end in ("htm", "html", "php", "asp", "aspx", "jsp")
+)
 
 
 class Parts(NamedTuple):
-    """Parts of a canonical URL. `host` keeps the brackets of an IPv6 address; `port` is explicit or the default."""
+    """Parts of a canonical URL.
+
+    `host` keeps the brackets of an IPv6 address; `port` is explicit or the default.
+    """
 
     scheme: str
     host: str
@@ -64,17 +102,22 @@ class Parts(NamedTuple):
     path_query: str
 
 
-def canonicalize(url: str | bytes, base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY) -> str:
-    """Canonical form of an absolute URL, or of a reference resolved against `base` (WHATWG URL, 4.4).
+def canonicalize(
+    url: str | bytes, base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY
+) -> str:
+    """Canonical form of an absolute URL, or of a reference resolved against `base` (WHATWG URL,
+    4.4).
 
-    Bytes are UTF-8; if they are not, each byte above 0x7F becomes its escape. Raises Refused: URL_INVALID (parse
-    failure), URL_SCHEME (neither http nor https), URL_HOST_EMPTY, URL_TOO_LONG (over MAX_URL_CHARS).
+    Bytes are UTF-8; if they are not, each byte above 0x7F becomes its escape. Raises Refused:
+    URL_INVALID (parse failure), URL_SCHEME (neither http nor https), URL_HOST_EMPTY, URL_TOO_LONG
+    (over MAX_URL_CHARS).
     """
     if isinstance(url, bytes):
         url = text_of(url)
     if len(url) > MAX_URL_CHARS:
         raise Refused(Reason.URL_TOO_LONG, f"{len(url)} characters: {_shown(url)}")
-    # Only the head is looked at: a space before "#" is data, so only the whole text may go to the parser.
+    # Only the head is looked at: a space before "#" is data, so only the whole text may go to the
+    # parser.
     head = url if policy.route_fragment_hosts else url.partition("#")[0]
     fragment = ""
     if match := _ABSOLUTE.fullmatch(head):
@@ -87,7 +130,9 @@ def canonicalize(url: str | bytes, base: str | None = None, policy: UrlPolicy = 
         if head:
             reference, query = match.groups()
             if reference:
-                path = reference if reference[0] == "/" else path[: path.rindex("/") + 1] + reference
+                path = (
+                    reference if reference[0] == "/" else path[: path.rindex("/") + 1] + reference
+                )
     elif _OPAQUE.match(url):
         raise Refused(Reason.URL_SCHEME, _shown(url))
     else:
@@ -99,9 +144,11 @@ def canonicalize(url: str | bytes, base: str | None = None, policy: UrlPolicy = 
 
 
 def as_sent(url: str | bytes, base: str | None = None) -> str:
-    """A URL, or a reference against `base`, as a browser asks for it (WHATWG URL 4.5, without credentials and fragment).
+    """A URL, or a reference against `base`, as a browser asks for it (WHATWG URL 4.5, without
+    credentials and fragment).
 
-    Nothing is removed and parameters keep their order, as robots.txt may speak of them. Raises as `canonicalize`.
+    Nothing is removed and parameters keep their order, as robots.txt may speak of them. Raises as
+    `canonicalize`.
     """
     text = text_of(url) if isinstance(url, bytes) else url
     canonicalize(text, base)
@@ -110,7 +157,9 @@ def as_sent(url: str | bytes, base: str | None = None) -> str:
     return parsed.href
 
 
-def canonical_many(hrefs: Iterable[str | bytes], base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY) -> list[str | Refused]:
+def canonical_many(
+    hrefs: Iterable[str | bytes], base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY
+) -> list[str | Refused]:
     """`canonicalize` for each reference of one document; a refusal stands in its place."""
     out: list[str | Refused] = []
     for href in hrefs:
@@ -122,18 +171,31 @@ def canonical_many(hrefs: Iterable[str | bytes], base: str | None = None, policy
 
 
 class Resolver:
-    """`canonicalize` for the references of one document: what the base and policy say is looked up once."""
+    """`canonicalize` for the references of one document: what the base and policy say is looked up
+    once.
+    """
 
     def __init__(self, base: str, policy: UrlPolicy = DEFAULT_POLICY) -> None:
         self.base = base
         self.policy = policy
-        parts = None if _scan is None or policy.route_fragment_hosts or policy.fold_www or policy.fold_index or policy.fold_slash else _base(base)
+        parts = (
+            None
+            if _scan is None
+            or policy.route_fragment_hosts
+            or policy.fold_www
+            or policy.fold_index
+            or policy.fold_slash
+            else _base(base)
+        )
         self._plain = None
         if parts:
             names = None if policy.host_params or policy.collapse_repeats else policy.param_names
             against = parts[0], parts[1][: parts[1].rindex("/") + 1], names, policy.param_prefixes
             whole = _scan.plain_url(base, None, *against)
-            self._plain = whole if whole == base else None, *against  # what names nothing but a fragment is the base itself
+            self._plain = (
+                whole if whole == base else None,
+                *against,
+            )  # what names nothing but a fragment is the base itself
 
     def canonicalize(self, reference: str) -> str:
         """As the function of that name; raises what it raises."""
@@ -141,10 +203,13 @@ class Resolver:
             return url
         return canonicalize(reference.strip(_SPACES), self.base, self.policy)
 
-    def many(self, items: list[tuple[Any, ...]], field: int, known: dict[str, tuple[str, Reason | None]]) -> list[str]:
+    def many(
+        self, items: list[tuple[Any, ...]], field: int, known: dict[str, tuple[str, Reason | None]]
+    ) -> list[str]:
         """URLs of the references at place `field` of tuples, without those refused.
 
-        `known`: reference -> (URL, None or why it is refused), which fills itself (by `__missing__`) and is filled.
+        `known`: reference -> (URL, None or why it is refused), which fills itself (by
+        `__missing__`) and is filled.
         """
         if self._plain:
             return _scan.plain_urls(known, items, field, *self._plain)
@@ -172,7 +237,9 @@ if _scan is not None:
 
 
 def origin_of(canonical: str) -> str:
-    """`scheme://host[:port]` of a canonical URL, without a default port (RFC 6454): the unit of robots.txt."""
+    """`scheme://host[:port]` of a canonical URL, without a default port (RFC 6454): the unit of
+    robots.txt.
+    """
     return canonical[: canonical.index("/", 8)]
 
 
@@ -213,7 +280,9 @@ def _standard_parse(url: str, base: str | None = None) -> URL:
 
 @lru_cache(maxsize=65_536)
 def _host(text: str) -> str:
-    """A host as the standard's host parser writes it, final dots removed (at most 255 characters come here)."""
+    """A host as the standard's host parser writes it, final dots removed (at most 255 characters
+    come here).
+    """
     host = _standard_parse(f"http://{text}/").hostname
     while host.endswith("."):
         host = host.rstrip(".")
@@ -232,7 +301,9 @@ def _port_suffix(scheme: str, digits: str) -> str:
 
 @lru_cache(maxsize=64)
 def _base(base: str) -> tuple[str, str, str] | None:
-    """(origin, path, query) of a base that references can be appended to; None: let the parser find the fault."""
+    """(origin, path, query) of a base that references can be appended to; None: let the parser find
+    the fault.
+    """
     try:
         return _parse(base, None, UrlPolicy())[:3]
     except Refused:
@@ -251,7 +322,12 @@ def _parse(url: str, base: str | None, policy: UrlPolicy) -> tuple[str, str, str
     port = parsed.port
     fragment = parsed.hash
     keep = fragment[1:2] in ("/", "!") and host in policy.route_fragment_hosts
-    return f"{scheme}//{host}:{port}" if port else f"{scheme}//{host}", parsed.pathname, parsed.search[1:], fragment if keep else ""
+    return (
+        f"{scheme}//{host}:{port}" if port else f"{scheme}//{host}",
+        parsed.pathname,
+        parsed.search[1:],
+        fragment if keep else "",
+    )
 
 
 def _uniform(match: re.Match[str]) -> str:
@@ -303,7 +379,9 @@ def _finish(origin: str, path: str, query: str | None, fragment: str, policy: Ur
     if query:
         query = _query(query, origin, policy)
     if fragment:
-        fragment = _ESCAPES.sub(_uniform, fragment)  # its other characters are as the parser writes them
+        fragment = _ESCAPES.sub(
+            _uniform, fragment
+        )  # its other characters are as the parser writes them
     return f"{origin}{path}?{query}{fragment}" if query else origin + path + fragment
 
 
@@ -312,7 +390,9 @@ def _query(query: str, origin: str, policy: UrlPolicy) -> str:
         query = _QUERY_CHANGES.sub(_uniform, query)
     names, prefixes = policy.param_names, policy.param_prefixes
     if policy.host_params:
-        names = names | policy.host_params.get(origin.partition("://")[2].partition(":")[0], frozenset())
+        names = names | policy.host_params.get(
+            origin.partition("://")[2].partition(":")[0], frozenset()
+        )
     kept = []
     for piece in query.split("&"):
         if piece:

@@ -1,24 +1,36 @@
-"""What of an HTTP exchange is stored in a WARC record, byte for byte, and what is not (WARC 1.1 5.3, 6.3, Annex C)."""
+"""What of an HTTP exchange is stored in a WARC record, byte for byte, and what is not (WARC 1.1
+5.3, 6.3, Annex C).
+"""
 
 from __future__ import annotations
 
 import re
 
 MOVED = b"X-Crawler-"  # put before a field name that is not true of the stored payload
-_FRAMING = re.compile(rb"^(transfer-encoding|content-length)([ \t]*:[ \t]*)([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
-_SECRETS = re.compile(rb"^(?:authorization|cookie|proxy-authorization)[ \t]*:[^\n]*\n", re.IGNORECASE | re.MULTILINE)
-_SET_COOKIE = re.compile(rb"^set-cookie2?[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*", re.IGNORECASE | re.MULTILINE)
+_FRAMING = re.compile(
+    rb"^(transfer-encoding|content-length)([ \t]*:[ \t]*)([^\r\n]*)", re.IGNORECASE | re.MULTILINE
+)
+_SECRETS = re.compile(
+    rb"^(?:authorization|cookie|proxy-authorization)[ \t]*:[^\n]*\n", re.IGNORECASE | re.MULTILINE
+)
+_SET_COOKIE = re.compile(
+    rb"^set-cookie2?[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*", re.IGNORECASE | re.MULTILINE
+)
 _LATER_PROTOCOL = re.compile(rb"HTTP/([23])(?:\.\d)?(?=[ \t])")
 
 
 def stored_head(header_bytes: bytes, body_bytes: int, status: int | None = None) -> bytes:
-    """Status line and header as received, except that the payload is stored without transfer coding: Transfer-Encoding
-    and a Content-Length other than `body_bytes` are renamed (X-Crawler-...), so that a reader who trusts the stored
-    header reads the stored payload. A 304 speaks of a body that it does not carry: its length stays. A status
-    line of HTTP/2 or 3 is written as HTTP/1.1, which is what readers know."""
+    """Status line and header as received, except that the payload is stored without transfer
+    coding: Transfer-Encoding and a Content-Length other than `body_bytes` are renamed
+    (X-Crawler-...), so that a reader who trusts the stored header reads the stored payload. A 304
+    speaks of a body that it does not carry: its length stays. A status line of HTTP/2 or 3 is
+    written as HTTP/1.1, which is what readers know.
+    """
 
     def rename(match: re.Match[bytes]) -> bytes:
-        true_length = match[1].lower() == b"content-length" and (status == 304 or match[3].strip(b" \t") == b"%d" % body_bytes)
+        true_length = match[1].lower() == b"content-length" and (
+            status == 304 or match[3].strip(b" \t") == b"%d" % body_bytes
+        )
         return match[0] if true_length else MOVED + match[0]
 
     head = _FRAMING.sub(rename, header_bytes)

@@ -1,7 +1,10 @@
-"""Tags and texts of sitemaps and feeds that nobody vouches for, scanned in pieces and within bounds.
+"""Tags and texts of sitemaps and feeds that nobody vouches for, scanned in pieces and within
+bounds.
 
-It is no XML parser. It knows tags by local name, text, CDATA, comments and the escapes of characters, and has no
-notion of entities, DTDs or external files: there is nothing to expand and nothing to open. What is not well-formed
+It is no XML parser. It knows tags by local name, text, CDATA, comments and the escapes of
+characters, and has no
+notion of entities, DTDs or external files: there is nothing to expand and nothing to open. What is
+    not well-formed
 (a raw `&`, white space before the declaration, a cut end) is read as far as it is clear.
 """
 
@@ -18,7 +21,11 @@ MAX_EVENTS = 50_000  # tags of interest, comments and the like, beside those tha
 EVENTS_AN_ADDRESS = 40  # what each new address may bring: images, alternates
 MAX_TOKEN = 65_536  # characters of one tag or text
 
-_ANY_TAG = re.compile(r"<(?=[!?/A-Za-z_])(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(/?)(?:[^\s<>/:!?\"'=]{1,64}+:)?([A-Za-z_][^\s<>/:!?\"'=]{0,63})(?=[\s/>]))", re.IGNORECASE)
+_ANY_TAG = re.compile(
+    r"<(?=[!?/A-Za-z_])(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(/?)(?:[^\s<>/:!?\"'=]{1,64}"
+    r"+:)?([A-Za-z_][^\s<>/:!?\"'=]{0,63})(?=[\s/>]))",
+    re.IGNORECASE,
+)
 _TAG_REST = re.compile(r"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*>")
 _ATTRIBUTE = re.compile(r"(?<![^\s\"'])([^\s=<>\"'/]{1,64})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -27,7 +34,8 @@ _DOCTYPE_ENDS = {"<!--": "-->", "<?": "?>", '"': '"', "'": "'"}
 
 
 class Event(NamedTuple):
-    """One tag of interest: local name in lower case, its attributes as written, and the text up to the next tag.
+    """One tag of interest: local name in lower case, its attributes as written, and the text up to
+    the next tag.
 
     `whole`: the text was followed by a tag, so it was not cut off.
     """
@@ -50,7 +58,9 @@ class Scanner:
         self._ended = False
         self.credit = MAX_EVENTS
         self.limited = False  # out of credit, or a DOCTYPE without end
-        self.declares = False  # a DTD's internal subset was skipped: references may stand for anything
+        self.declares = (
+            False  # a DTD's internal subset was skipped: references may stand for anything
+        )
 
     def root(self) -> Event | None:
         """The first tag; None if there is none, or if other text stands before it."""
@@ -76,12 +86,20 @@ class Scanner:
                 self._buffer, self._at = head[:MAX_TOKEN], 0
             self._more()
 
-    def events(self, openers: frozenset[str], closers: frozenset[str], texts: frozenset[str]) -> Iterator[Event]:
-        """Start tags named in `openers` (with their text, if in `texts`) and end tags named in `closers`."""
+    def events(
+        self, openers: frozenset[str], closers: frozenset[str], texts: frozenset[str]
+    ) -> Iterator[Event]:
+        """Start tags named in `openers` (with their text, if in `texts`) and end tags named in
+        `closers`.
+        """
         names = "|".join(sorted(map(re.escape, openers), key=len, reverse=True))
         ends = "|".join(sorted(map(re.escape, closers), key=len, reverse=True))
         prefix = r"(?:[^\s<>/:!?\"'=]{1,64}+:)?"
-        tags = re.compile(rf"<(?=[!?/A-Za-z_])(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(?:(/)(?={prefix}(?:{ends})[\s>])|(?={prefix}(?:{names})[\s/>])){prefix}([a-z0-9_-]+))", re.IGNORECASE)
+        tags = re.compile(
+            rf"<(?=[!?/A-Za-z_])(?:(!--)|(!\[CDATA\[)|(\?)|(!DOCTYPE)|(?:(/)(?={prefix}"
+            rf"(?:{ends})[\s>])|(?={prefix}(?:{names})[\s/>])){prefix}([a-z0-9_-]+))",
+            re.IGNORECASE,
+        )
         return self._scan(tags, texts)
 
     def _scan(self, tags: re.Pattern[str], texts: frozenset[str]) -> Iterator[Event]:
@@ -101,7 +119,11 @@ class Scanner:
             comment, cdata, instruction, doctype, slash, name = match.groups()
             if name is None:
                 self._at = match.end()
-                if not (self._skip_doctype() if doctype else self._skip("-->" if comment else "]]>" if cdata else "?>")):
+                if not (
+                    self._skip_doctype()
+                    if doctype
+                    else self._skip("-->" if comment else "]]>" if cdata else "?>")
+                ):
                     return
                 continue
             rest = _TAG_REST.match(self._buffer, match.end())
@@ -117,10 +139,14 @@ class Scanner:
             if not slash and name in texts and not attributes.endswith("/"):
                 text, whole, end = self._text(end)
             self._at = end
-            yield Event(name, bool(slash), attributes.endswith("/"), attributes[:MAX_TOKEN], text, whole)
+            yield Event(
+                name, bool(slash), attributes.endswith("/"), attributes[:MAX_TOKEN], text, whole
+            )
 
     def _text(self, start: int) -> tuple[str, bool, int]:
-        """(text, whole, end) from `start` to the next tag; CDATA sections are part of it, comments are not."""
+        """(text, whole, end) from `start` to the next tag; CDATA sections are part of it, comments
+        are not.
+        """
         out: list[str] = []
         at = start
         while True:
@@ -132,7 +158,13 @@ class Scanner:
                 if tag < 0:
                     return "", False, len(self._buffer)
             out.append(unescape(self._buffer[at:tag]))
-            section = "]]>" if self._buffer.startswith("<![CDATA[", tag) else "-->" if self._buffer.startswith("<!--", tag) else None
+            section = (
+                "]]>"
+                if self._buffer.startswith("<![CDATA[", tag)
+                else "-->"
+                if self._buffer.startswith("<!--", tag)
+                else None
+            )
             if section is None:
                 return ("".join(out), True, tag) if tag - start < MAX_TOKEN else ("", False, tag)
             end = self._buffer.find(section, tag)
@@ -161,14 +193,24 @@ class Scanner:
         return True
 
     def _skip_doctype(self) -> bool:
-        """Skips a document type declaration with its internal subset: what it declares is never looked at."""
+        """Skips a document type declaration with its internal subset: what it declares is never
+        looked at.
+        """
         until, depth, seen = "", 0, 0
         while True:
             step = _DOCTYPE_STEP.search(self._buffer, self._at) if not until else None
-            found = step.end() if step else self._buffer.find(until, self._at) + len(until) if until else 0
+            found = (
+                step.end()
+                if step
+                else self._buffer.find(until, self._at) + len(until)
+                if until
+                else 0
+            )
             if found < max(1, len(until)):
                 seen += len(self._buffer) - self._at
-                self._at = max(self._at, len(self._buffer) - 3)  # the start of a mark may stand there
+                self._at = max(
+                    self._at, len(self._buffer) - 3
+                )  # the start of a mark may stand there
                 if seen > MAX_TOKEN or not self._more():
                     self.limited = True
                     return False
@@ -202,7 +244,9 @@ def has_reference(text: str) -> bool:
 
 
 def attributes_of(event: Event) -> dict[str, str]:
-    """Attributes of a tag by name as written (the prefix included), values unescaped; the first of equal names counts."""
+    """Attributes of a tag by name as written (the prefix included), values unescaped; the first of
+    equal names counts.
+    """
     found: dict[str, str] = {}
     for name, quoted, single in _ATTRIBUTE.findall(event.attributes):
         found.setdefault(name.lower(), unescape(quoted or single))
@@ -210,5 +254,7 @@ def attributes_of(event: Event) -> dict[str, str]:
 
 
 def unescape(text: str) -> str:
-    """Character references and named characters that end in `;` (XML 4.1, HTML 13.5); anything else stays as written."""
+    """Character references and named characters that end in `;` (XML 4.1, HTML 13.5); anything else
+    stays as written.
+    """
     return _REFERENCE.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text

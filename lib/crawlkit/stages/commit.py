@@ -1,7 +1,8 @@
 """commit: the parts of a round -> captures and robots. Exactly one outcome for each planned row.
 
-A pure function of the pinned part list: the earliest attempt's outcome wins (a real one over a deferral); a planned
-row that no part names is deferred as slot_lost; a stored record that lost keeps its row with is_outcome = false.
+A pure function of the pinned part list: the earliest attempt's outcome wins (a real one over a
+deferral); a planned row that no part names is deferred as slot_lost; a stored record that lost
+keeps its row with is_outcome = false.
 """
 
 from __future__ import annotations
@@ -20,10 +21,18 @@ from crawlkit.rules.urls import UrlPolicy
 from crawlkit.tables import TABLES
 
 _TIMES = {"started", "ended", "fetched_at", "expires_at"}
-_ROBOTS = "origin string, host string, fetched_at double, status int, error string, final_url string, body binary, expires_at double, capture_id string, sitemaps array<string>"
-_CAPTURE = ", ".join(f"{c.name} {'double' if c.name in _TIMES else c.type}" for c in TABLES["captures"].columns)
+_ROBOTS = (
+    "origin string, host string, fetched_at double, status int, error string, final_url string,"
+    " body binary, expires_at double, capture_id string, sitemaps array<string>"
+)
+_CAPTURE = ", ".join(
+    f"{c.name} {'double' if c.name in _TIMES else c.type}" for c in TABLES["captures"].columns
+)
 _HOST = "host string, ended double, state_json string"
-SCHEMA = f"rec string, attempt int, n int, capture struct<{_CAPTURE}>, robots struct<{_ROBOTS}>, host struct<{_HOST}>"
+SCHEMA = (
+    f"rec string, attempt int, n int, capture struct<{_CAPTURE}>, robots struct<{_ROBOTS}>, host"
+    f" struct<{_HOST}>"
+)
 
 
 def _sitemaps(copy: RobotsCopy, policy: UrlPolicy) -> list[str]:
@@ -32,7 +41,13 @@ def _sitemaps(copy: RobotsCopy, policy: UrlPolicy) -> list[str]:
     return list(robots.parse(copy.body).sitemap_urls(f"{copy.origin}/robots.txt", policy))
 
 
-def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Iterable[tuple[int, int, object]]], policy: UrlPolicy, hosts_only: bool = False) -> DataFrame:
+def read_parts(
+    spark: SparkSession,
+    keys: list[str],
+    read: Callable[[str], Iterable[tuple[int, int, object]]],
+    policy: UrlPolicy,
+    hosts_only: bool = False,
+) -> DataFrame:
     """One row for each capture, robots copy and host state of the parts (or for the last alone).
 
     read(key) yields (attempt, part number, record of records.py or rules.politeness).
@@ -41,15 +56,34 @@ def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Itera
 
     def rows(key: str) -> Iterator[dict[str, object]]:
         for attempt, n, r in read(key):
-            base = {"rec": None, "attempt": attempt, "n": n, "capture": None, "robots": None, "host": None}
+            base = {
+                "rec": None,
+                "attempt": attempt,
+                "n": n,
+                "capture": None,
+                "robots": None,
+                "host": None,
+            }
             if hosts_only and not isinstance(r, HostState):
                 continue
             if isinstance(r, Capture):
                 yield base | {"rec": "capture", "capture": {c: getattr(r, c) for c in columns}}
             elif isinstance(r, RobotsCopy):
-                yield base | {"rec": "robots", "robots": {f: getattr(r, f) for f in r.__slots__} | {"sitemaps": _sitemaps(r, policy)}}
+                yield base | {
+                    "rec": "robots",
+                    "robots": (
+                        {f: getattr(r, f) for f in r.__slots__} | {"sitemaps": _sitemaps(r, policy)}
+                    ),
+                }
             elif isinstance(r, HostState):
-                yield base | {"rec": "host", "host": {"host": r.host, "ended": r.last_request_end or 0.0, "state_json": r.to_json()}}
+                yield base | {
+                    "rec": "host",
+                    "host": {
+                        "host": r.host,
+                        "ended": r.last_request_end or 0.0,
+                        "state_json": r.to_json(),
+                    },
+                }
 
     schema = _arrow_schema(spark)
 
@@ -66,7 +100,9 @@ def read_parts(spark: SparkSession, keys: list[str], read: Callable[[str], Itera
                     yield pa.RecordBatch.from_pylist(chunk, schema)
 
     frame = spark.createDataFrame([(k,) for k in keys], "key string")
-    return frame.repartition(max(1, min(len(keys), spark.sparkContext.defaultParallelism))).mapInArrow(batches, SCHEMA)
+    return frame.repartition(
+        max(1, min(len(keys), spark.sparkContext.defaultParallelism))
+    ).mapInArrow(batches, SCHEMA)
 
 
 def _arrow_schema(spark: SparkSession) -> pa.Schema:
@@ -79,24 +115,59 @@ def captures_of(planned: DataFrame, parts: DataFrame, round_id: str) -> DataFram
     """The round's `captures`: outcomes of all planned rows, and stored records beside them."""
     got = parts.where("rec = 'capture'").select("capture.*")
     real = F.col("outcome") != str(Outcome.DEFERRED)
-    order = Window.partitionBy("url_key", "kind", "is_outcome").orderBy(F.desc(real), "attempt", "seq")
+    order = Window.partitionBy("url_key", "kind", "is_outcome").orderBy(
+        F.desc(real), "attempt", "seq"
+    )
     ranked = got.withColumn("place", F.row_number().over(order))
     outcome = F.col("is_outcome") & (F.col("place") == 1)
-    kept = ranked.withColumn("is_outcome", outcome).where(F.col("is_outcome") | F.col("warc_filename").isNotNull()).drop("place")
+    kept = (
+        ranked.withColumn("is_outcome", outcome)
+        .where(F.col("is_outcome") | F.col("warc_filename").isNotNull())
+        .drop("place")
+    )
     named = kept.where("is_outcome").select("url_key", "kind")
     lost = planned.join(named, ["url_key", "kind"], "left_anti").select(
-        F.concat(F.lit(f"{round_id}-"), F.col("slot"), F.lit("-x-"), "kind", F.lit("-"), F.lower(F.hex("url_key"))).alias("capture_id"),
-        F.lit(round_id).alias("round_id"), "url_key", "url", "kind", "host", "slot", F.lit(-1).alias("attempt"), F.lit(0).cast("bigint").alias("seq"),
-        F.lit(str(Outcome.DEFERRED)).alias("outcome"), F.lit(str(Reason.SLOT_LOST)).alias("reason"), F.lit(True).alias("is_outcome"))
+        F.concat(
+            F.lit(f"{round_id}-"),
+            F.col("slot"),
+            F.lit("-x-"),
+            "kind",
+            F.lit("-"),
+            F.lower(F.hex("url_key")),
+        ).alias("capture_id"),
+        F.lit(round_id).alias("round_id"),
+        "url_key",
+        "url",
+        "kind",
+        "host",
+        "slot",
+        F.lit(-1).alias("attempt"),
+        F.lit(0).cast("bigint").alias("seq"),
+        F.lit(str(Outcome.DEFERRED)).alias("outcome"),
+        F.lit(str(Reason.SLOT_LOST)).alias("reason"),
+        F.lit(True).alias("is_outcome"),
+    )
     return kept.unionByName(lost, allowMissingColumns=True)
 
 
 def robots_of(parts: DataFrame, round_id: str) -> DataFrame:
     """The round's `robots`: one row for each fetched version."""
-    return parts.where("rec = 'robots'").select("robots.*").withColumns({"expires": F.col("expires_at"), "round_id": F.lit(round_id)}).dropDuplicates(["origin", "fetched_at"])
+    return (
+        parts.where("rec = 'robots'")
+        .select("robots.*")
+        .withColumns({"expires": F.col("expires_at"), "round_id": F.lit(round_id)})
+        .dropDuplicates(["origin", "fetched_at"])
+    )
 
 
 def host_states(parts: DataFrame) -> DataFrame:
     """The newest politeness state of each host: host, state_json."""
-    newest = Window.partitionBy("host.host").orderBy(F.desc("host.ended"), F.desc("attempt"), F.desc("n"))
-    return parts.where("rec = 'host'").withColumn("place", F.row_number().over(newest)).where("place = 1").select("host.host", "host.state_json")
+    newest = Window.partitionBy("host.host").orderBy(
+        F.desc("host.ended"), F.desc("attempt"), F.desc("n")
+    )
+    return (
+        parts.where("rec = 'host'")
+        .withColumn("place", F.row_number().over(newest))
+        .where("place = 1")
+        .select("host.host", "host.state_json")
+    )

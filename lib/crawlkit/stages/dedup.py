@@ -1,8 +1,10 @@
-"""dedup: the round's pages against everything known -> contents, sim_bands, similar, duplicates (H1 to H3).
+"""dedup: the round's pages against everything known -> contents, sim_bands, similar, duplicates (H1
+to H3).
 
-Equal texts are one node, so a million copies of one page cost one comparison. Nearly equal texts meet under MinHash
-bands or SimHash blocks; each candidate pair is verified by its shingles. Pairs of texts never change, so all but
-`duplicates` is appended; clusters are the connected components of merged pairs over the URLs' newest texts.
+Equal texts are one node, so a million copies of one page cost one comparison. Nearly equal texts
+meet under MinHash bands or SimHash blocks; each candidate pair is verified by its shingles. Pairs
+of texts never change, so all but `duplicates` is appended; clusters are the connected components of
+merged pairs over the URLs' newest texts.
 """
 
 from __future__ import annotations
@@ -28,59 +30,124 @@ SIMILAR_DISTANCE = 10  # H2: 4 to 10 is similar, above different
 
 def contents_of(pages: DataFrame, round_id: str, round_no: int) -> DataFrame:
     """`contents` of the round: the text of each page read."""
-    return pages.select("url_key", "url", "capture_id", "text_sha256").dropDuplicates(["url_key"]).withColumns({"round_id": F.lit(round_id), "round_no": F.lit(round_no)})
+    return (
+        pages.select("url_key", "url", "capture_id", "text_sha256")
+        .dropDuplicates(["url_key"])
+        .withColumns({"round_id": F.lit(round_id), "round_no": F.lit(round_no)})
+    )
 
 
-def new_bands(pages: DataFrame, known: DataFrame, cfg: Dedup, round_id: str, writer: Callable[[], Writer]) -> DataFrame:
-    """Writes `sim_bands` of texts that no earlier round brought; the files (FILES_DDL). known: sim_bands of other rounds."""
-    texts = pages.where("simhash IS NOT NULL AND minhash IS NOT NULL").groupBy("text_sha256").agg(F.min_by(F.struct("capture_id", "simhash", "minhash"), "capture_id").alias("p"))
-    fresh = texts.select("text_sha256", "p.*").join(known.select("text_sha256").distinct(), "text_sha256", "left_anti")
+def new_bands(
+    pages: DataFrame, known: DataFrame, cfg: Dedup, round_id: str, writer: Callable[[], Writer]
+) -> DataFrame:
+    """Writes `sim_bands` of texts that no earlier round brought; the files (FILES_DDL).
+
+    known: sim_bands of other rounds.
+    """
+    texts = (
+        pages.where("simhash IS NOT NULL AND minhash IS NOT NULL")
+        .groupBy("text_sha256")
+        .agg(F.min_by(F.struct("capture_id", "simhash", "minhash"), "capture_id").alias("p"))
+    )
+    fresh = texts.select("text_sha256", "p.*").join(
+        known.select("text_sha256").distinct(), "text_sha256", "left_anti"
+    )
     threshold = cfg.jaccard
 
     def explode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = []
-            for text, capture, simhash, minhash in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                rows += [("simhash", band, value, text, capture, simhash, round_id) for band, value in simhash_blocks(simhash)]
-                rows += [("minhash", band, value, text, capture, simhash, round_id) for band, value in minhash_bands(minhash, threshold)]
+            for text, capture, simhash, minhash in zip(
+                *(c.to_pylist() for c in batch.columns), strict=True
+            ):
+                rows += [
+                    ("simhash", band, value, text, capture, simhash, round_id)
+                    for band, value in simhash_blocks(simhash)
+                ]
+                rows += [
+                    ("minhash", band, value, text, capture, simhash, round_id)
+                    for band, value in minhash_bands(minhash, threshold)
+                ]
             if rows:
-                yield pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), _BANDS, strict=True)], schema=_BANDS)
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(c, f.type)
+                        for c, f in zip(zip(*rows, strict=True), _BANDS, strict=True)
+                    ],
+                    schema=_BANDS,
+                )
 
-    return fresh.select("text_sha256", "capture_id", "simhash", "minhash").mapInArrow(lambda batches: writer().write(explode(batches)), FILES_DDL)
+    return fresh.select("text_sha256", "capture_id", "simhash", "minhash").mapInArrow(
+        lambda batches: writer().write(explode(batches)), FILES_DDL
+    )
 
 
-_BANDS = pa.schema([("scheme", pa.string()), ("band", pa.int32()), ("hash", pa.int64()), ("text_sha256", pa.string()), ("capture_id", pa.string()), ("simhash", pa.int64()), ("round_id", pa.string())])
+_BANDS = pa.schema(
+    [
+        ("scheme", pa.string()),
+        ("band", pa.int32()),
+        ("hash", pa.int64()),
+        ("text_sha256", pa.string()),
+        ("capture_id", pa.string()),
+        ("simhash", pa.int64()),
+        ("round_id", pa.string()),
+    ]
+)
 
 
 def meetings(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> tuple[pa.Table, int]:
-    """Distinct pairs of texts that share a band, at least one of them new (SIDES, distance), and how many blocks were cut.
+    """Distinct pairs of texts that share a band, at least one of them new (SIDES, distance), and
+    how many blocks were cut.
 
-    A block's members stand in the order in which they became known; `candidate_pairs` says which of them meet.
+    A block's members stand in the order in which they became known; `candidate_pairs` says which of
+    them meet.
     """
     block = ["hash", "band", "scheme"]  # the hash first: it alone nearly decides the order
     columns = [*block, "text_sha256", "capture_id", "round_id", "simhash"]
-    every = (known.select(*columns).join(F.broadcast(fresh.select(*block).distinct()), block, "left_semi")
-             .withColumn("new", F.lit(False)).unionByName(fresh.select(*columns).withColumn("new", F.lit(True))))
+    every = (
+        known.select(*columns)
+        .join(F.broadcast(fresh.select(*block).distinct()), block, "left_semi")
+        .withColumn("new", F.lit(False))
+        .unionByName(fresh.select(*columns).withColumn("new", F.lit(True)))
+    )
 
     def meet(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows, number, place in _blocks(batches, cfg.block_anchors):
             yield from _met(rows, number, place, cfg.block_anchors)
 
-    met = every.repartition(*block).sortWithinPartitions(*block, "new", "round_id", "text_sha256").mapInArrow(meet, _MET_DDL).toArrow()
-    pairs = met.filter(met["cut"].is_null()).group_by(list(SIDES)).aggregate([("distance", "min")])  # a text has one SimHash
+    met = (
+        every.repartition(*block)
+        .sortWithinPartitions(*block, "new", "round_id", "text_sha256")
+        .mapInArrow(meet, _MET_DDL)
+        .toArrow()
+    )
+    pairs = (
+        met.filter(met["cut"].is_null()).group_by(list(SIDES)).aggregate([("distance", "min")])
+    )  # a text has one SimHash
     return pairs.rename_columns([*SIDES, "distance"]), pc.sum(met["cut"]).as_py() or 0
 
 
 SIDES = ("a_text", "b_text", "a_capture", "b_capture", "a_round", "b_round")
-_MET = pa.schema([*((name, pa.string()) for name in SIDES), ("distance", pa.int32()), ("cut", pa.int64())])
+_MET = pa.schema(
+    [*((name, pa.string()) for name in SIDES), ("distance", pa.int32()), ("cut", pa.int64())]
+)
 _MET_DDL = ", ".join(f"{name} string" for name in SIDES) + ", distance int, cut bigint"
-CHUNK_ROWS = 200_000  # looked at together: 40 MB; a pair that shares several bands is told once for all of them
+# looked at together: 40 MB; a pair that shares several bands is told once for all of them
+CHUNK_ROWS = 200_000
 
 
-def _blocks(batches: Iterator[pa.RecordBatch], anchors: int) -> Iterator[tuple[pa.Table, np.ndarray, np.ndarray]]:
-    """Sorted rows in chunks, with the number of each row's block and its place in it. A chunk begins with the anchors of a block that goes on."""
+def _blocks(
+    batches: Iterator[pa.RecordBatch], anchors: int
+) -> Iterator[tuple[pa.Table, np.ndarray, np.ndarray]]:
+    """Sorted rows in chunks, with the number of each row's block and its place in it.
+
+    A chunk begins with the anchors of a block that goes on.
+    """
     held: list[pa.RecordBatch] = []
-    carried, counted = None, 0  # the anchors of the last block, and how many of its rows have been seen
+    carried, counted = (
+        None,
+        0,
+    )  # the anchors of the last block, and how many of its rows have been seen
     for batch in chain(batches, [None]):
         if batch is not None:
             held.append(batch)
@@ -100,14 +167,20 @@ def _blocks(batches: Iterator[pa.RecordBatch], anchors: int) -> Iterator[tuple[p
         place = np.arange(rows.num_rows) - start
         if carried is not None:
             goes_on = number == 0
-            goes_on[:carried.num_rows] = False
+            goes_on[: carried.num_rows] = False
             place[goes_on] += counted - carried.num_rows
         yield rows, number, place
         last = start[-1]
-        counted, carried, held = int(place[-1]) + 1, rows.slice(last, min(anchors, rows.num_rows - last)), []
+        counted, carried, held = (
+            int(place[-1]) + 1,
+            rows.slice(last, min(anchors, rows.num_rows - last)),
+            [],
+        )
 
 
-def _met(rows: pa.Table, number: np.ndarray, place: np.ndarray, anchors: int) -> Iterator[pa.RecordBatch]:
+def _met(
+    rows: pa.Table, number: np.ndarray, place: np.ndarray, anchors: int
+) -> Iterator[pa.RecordBatch]:
     """What `meetings` tells of a chunk: each pair once, and how many blocks were cut in it."""
     simhash = rows.column("simhash").to_numpy().view(np.uint64)
     i, j = candidate_pairs(number, place, simhash, anchors)
@@ -121,24 +194,34 @@ def _met(rows: pa.Table, number: np.ndarray, place: np.ndarray, anchors: int) ->
     once = np.unique(pair, return_index=True)[1]
     i, j, distance = i[once], j[once], distance[once]
     cut = int((place == anchors + 1).sum())
-    sides = [rows.column(name).take(at) for name in ("text_sha256", "capture_id", "round_id") for at in (i, j)]
-    found = pa.Table.from_arrays([*sides, pa.array(distance, pa.int32()), pa.nulls(len(i), pa.int64())], schema=_MET)
+    sides = [
+        rows.column(name).take(at)
+        for name in ("text_sha256", "capture_id", "round_id")
+        for at in (i, j)
+    ]
+    found = pa.Table.from_arrays(
+        [*sides, pa.array(distance, pa.int32()), pa.nulls(len(i), pa.int64())], schema=_MET
+    )
     yield from found.to_batches(max_chunksize=10_000)
     if cut:
         yield pa.RecordBatch.from_pylist([{"cut": cut}], _MET)
 
 
 def shares(pairs: pa.Table, text_bytes: Mapping[str, int]) -> list[int]:
-    """A share of the verifying for each pair: those of one component together, so that a text is read once for all its pairs.
+    """A share of the verifying for each pair: those of one component together, so that a text is
+    read once for all its pairs.
 
-    text_bytes: of each capture. A share's texts have at most SHARE_BYTES (or are two); a larger component is cut.
+    text_bytes: of each capture. A share's texts have at most SHARE_BYTES (or are two); a larger
+    component is cut.
     """
     joined: Components[str] = Components()
     ends = list(zip(pairs["a_capture"].to_pylist(), pairs["b_capture"].to_pylist(), strict=True))
     for a, b in ends:
         joined.union(a, b)
     out, now, held, held_bytes = [0] * len(ends), 0, set[str](), 0
-    for i in sorted(range(len(ends)), key=lambda i: (joined.find(ends[i][0]), ends[i][::-1])):  # by the later text: its anchors are those of many
+    for i in sorted(
+        range(len(ends)), key=lambda i: (joined.find(ends[i][0]), ends[i][::-1])
+    ):  # by the later text: its anchors are those of many
         new = [capture for capture in ends[i] if capture not in held]
         if held and held_bytes + sum(text_bytes.get(c, 0) for c in new) > SHARE_BYTES:
             now, new, held, held_bytes = now + 1, list(ends[i]), set(), 0
@@ -148,15 +231,60 @@ def shares(pairs: pa.Table, text_bytes: Mapping[str, int]) -> list[int]:
     return out
 
 
-def verified(spark: SparkSession, pairs: pa.Table, texts: DataFrame, cfg: Dedup, round_id: str, writer: Callable[[], Writer]) -> DataFrame:
-    """Writes `similar`: pairs with their Jaccard, merged or only similar; the files (FILES_DDL). pairs: `meetings`; texts: capture_id, text, text_bytes."""
-    captures = pa.table({"capture_id": pc.unique(pa.chunked_array([*pairs["a_capture"].chunks, *pairs["b_capture"].chunks], pa.string()))})
-    sizes = texts.join(F.broadcast(spark.createDataFrame(captures)), "capture_id").select("capture_id", "text_bytes").toArrow()
+def verified(
+    spark: SparkSession,
+    pairs: pa.Table,
+    texts: DataFrame,
+    cfg: Dedup,
+    round_id: str,
+    writer: Callable[[], Writer],
+) -> DataFrame:
+    """Writes `similar`: pairs with their Jaccard, merged or only similar; the files (FILES_DDL).
+
+    pairs: `meetings`; texts: capture_id, text, text_bytes.
+    """
+    captures = pa.table(
+        {
+            "capture_id": pc.unique(
+                pa.chunked_array(
+                    [*pairs["a_capture"].chunks, *pairs["b_capture"].chunks], pa.string()
+                )
+            )
+        }
+    )
+    sizes = (
+        texts.join(F.broadcast(spark.createDataFrame(captures)), "capture_id")
+        .select("capture_id", "text_bytes")
+        .toArrow()
+    )
     share = shares(pairs, dict(zip(*(column.to_pylist() for column in sizes.columns), strict=True)))
-    numbered = pairs.select([*SIDES[:4], "distance"]).append_column("share", pa.array(share, pa.int32()))
-    sides = pa.concat_tables([numbered.select([side, "share"]).rename_columns(["capture_id", "share"]) for side in SIDES[2:4]]).group_by(["capture_id", "share"]).aggregate([])
-    bodies = texts.join(F.broadcast(spark.createDataFrame(sides)), "capture_id").select("share", "capture_id", "text", F.lit(None).cast("binary").alias("pairs"))
-    asked = spark.createDataFrame(pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(_by_share(numbered), _ASKED, strict=True)], schema=_ASKED)).select("share", F.lit(None).cast("string").alias("capture_id"), F.lit(None).cast("string").alias("text"), "pairs")
+    numbered = pairs.select([*SIDES[:4], "distance"]).append_column(
+        "share", pa.array(share, pa.int32())
+    )
+    sides = (
+        pa.concat_tables(
+            [
+                numbered.select([side, "share"]).rename_columns(["capture_id", "share"])
+                for side in SIDES[2:4]
+            ]
+        )
+        .group_by(["capture_id", "share"])
+        .aggregate([])
+    )
+    bodies = texts.join(F.broadcast(spark.createDataFrame(sides)), "capture_id").select(
+        "share", "capture_id", "text", F.lit(None).cast("binary").alias("pairs")
+    )
+    asked = spark.createDataFrame(
+        pa.Table.from_arrays(
+            [pa.array(c, f.type) for c, f in zip(_by_share(numbered), _ASKED, strict=True)],
+            schema=_ASKED,
+        )
+    ).select(
+        "share",
+        F.lit(None).cast("string").alias("capture_id"),
+        F.lit(None).cast("string").alias("text"),
+        "pairs",
+    )
     policy = NearPolicy(jaccard=cfg.jaccard, hamming=cfg.hamming)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -168,9 +296,15 @@ def verified(spark: SparkSession, pairs: pa.Table, texts: DataFrame, cfg: Dedup,
                 if r["pairs"] is None:  # the texts of a share come before its pairs
                     known[r["capture_id"]] = shingles(r["text"])
                 else:
-                    yield _judged(pa.ipc.open_stream(r["pairs"]).read_all(), known, policy, round_id)
+                    yield _judged(
+                        pa.ipc.open_stream(r["pairs"]).read_all(), known, policy, round_id
+                    )
 
-    both = bodies.unionByName(asked).repartition("share").sortWithinPartitions("share", F.col("capture_id").desc())
+    both = (
+        bodies.unionByName(asked)
+        .repartition("share")
+        .sortWithinPartitions("share", F.col("capture_id").desc())
+    )
     return both.mapInArrow(lambda batches: writer().write(judge(batches)), FILES_DDL)
 
 
@@ -179,7 +313,9 @@ _ASKED = pa.schema([("share", pa.int32()), ("pairs", pa.binary())])
 
 
 def _by_share(numbered: pa.Table) -> tuple[list[int], list[bytes]]:
-    """Shares and their pairs, each as a stream of Arrow: rows of Spark cost more than the comparisons."""
+    """Shares and their pairs, each as a stream of Arrow: rows of Spark cost more than the
+    comparisons.
+    """
     ordered = numbered.sort_by("share")
     share = ordered["share"].to_numpy()
     names, starts = np.unique(share, return_index=True)
@@ -192,44 +328,118 @@ def _by_share(numbered: pa.Table) -> tuple[list[int], list[bytes]]:
     return names.tolist(), told
 
 
-def _judged(pairs: pa.Table, known: dict[str, np.ndarray], policy: NearPolicy, round_id: str) -> pa.RecordBatch:
+def _judged(
+    pairs: pa.Table, known: dict[str, np.ndarray], policy: NearPolicy, round_id: str
+) -> pa.RecordBatch:
     """`similar` rows of the pairs whose texts are alike. known: capture_id -> shingles."""
-    matches = [match(distance, known[a], known[b], policy) if a in known and b in known else None
-               for a, b, distance in zip(*(pairs[name].to_pylist() for name in ("a_capture", "b_capture", "distance")), strict=True)]
+    matches = [
+        match(distance, known[a], known[b], policy) if a in known and b in known else None
+        for a, b, distance in zip(
+            *(pairs[name].to_pylist() for name in ("a_capture", "b_capture", "distance")),
+            strict=True,
+        )
+    ]
     found = [m for m in matches if m is not None]
-    told = {name: pairs[name].filter(pa.array([m is not None for m in matches], pa.bool_())).combine_chunks() for name in (*SIDES[:4], "distance")}
-    return pa.RecordBatch.from_pydict(told | {"method": pa.array([m.method for m in found], pa.string()), "jaccard": pa.array([m.jaccard for m in found], pa.float64()),
-                                              "merged": pa.array([m.merged for m in found], pa.bool_()), "round_id": pa.array([round_id] * len(found), pa.string())})
+    told = {
+        name: (
+            pairs[name]
+            .filter(pa.array([m is not None for m in matches], pa.bool_()))
+            .combine_chunks()
+        )
+        for name in (*SIDES[:4], "distance")
+    }
+    return pa.RecordBatch.from_pydict(
+        told
+        | {
+            "method": pa.array([m.method for m in found], pa.string()),
+            "jaccard": pa.array([m.jaccard for m in found], pa.float64()),
+            "merged": pa.array([m.merged for m in found], pa.bool_()),
+            "round_id": pa.array([round_id] * len(found), pa.string()),
+        }
+    )
 
 
 def components(pairs: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """The texts of pairs (a_text, b_text) and, for each, one text of its component that stands for all."""
-    ends = pa.chunked_array([*pairs["a_text"].chunks, *pairs["b_text"].chunks], pa.string()).combine_chunks().dictionary_encode()
+    """The texts of pairs (a_text, b_text) and, for each, one text of its component that stands for
+    all.
+    """
+    ends = (
+        pa.chunked_array([*pairs["a_text"].chunks, *pairs["b_text"].chunks], pa.string())
+        .combine_chunks()
+        .dictionary_encode()
+    )
     code = ends.indices.to_numpy()
-    root = component_of(code[:len(pairs)], code[len(pairs):], len(ends.dictionary))
+    root = component_of(code[: len(pairs)], code[len(pairs) :], len(ends.dictionary))
     return ends.dictionary, ends.dictionary.take(pa.array(root))
 
 
-def clusters(spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks: DataFrame) -> DataFrame:
-    """`duplicates`: the members of all clusters of two URLs and more, with canonical page and evidence."""
+def clusters(
+    spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks: DataFrame
+) -> DataFrame:
+    """`duplicates`: the members of all clusters of two URLs and more, with canonical page and
+    evidence.
+    """
     newest = Window.partitionBy("url_key").orderBy(F.desc("round_no"))
-    texts_of = contents.withColumn("place", F.row_number().over(newest)).where("text_sha256 IS NOT NULL")
+    texts_of = contents.withColumn("place", F.row_number().over(newest)).where(
+        "text_sha256 IS NOT NULL"
+    )
     current = texts_of.where("place = 1").select("url_key", "url", "capture_id", "text_sha256")
     merged = similar.where("merged").select("a_text", "b_text", "method", "distance", "jaccard")
     joined, roots = components(merged.select("a_text", "b_text").toArrow())
     root_of = spark.createDataFrame(pa.table({"text_sha256": joined, "root": roots}))
-    members = current.join(F.broadcast(root_of), "text_sha256", "left").withColumn("root", F.coalesce("root", "text_sha256"))
+    members = current.join(F.broadcast(root_of), "text_sha256", "left").withColumn(
+        "root", F.coalesce("root", "text_sha256")
+    )
     whole = Window.partitionBy("root")
     best_first = whole.orderBy(F.desc(F.coalesce("inlinks", F.lit(0))), F.length("url"), "url")
-    ranked = (members.withColumn("size", F.count("*").over(whole)).where("size > 1").join(ranks.select("url_key", "inlinks"), "url_key", "left")
-              .withColumns({"cluster_id": F.first("url_key").over(best_first), "canonical_url": F.first("url").over(best_first), "head_text": F.first("text_sha256").over(best_first)}))
+    ranked = (
+        members.withColumn("size", F.count("*").over(whole))
+        .where("size > 1")
+        .join(ranks.select("url_key", "inlinks"), "url_key", "left")
+        .withColumns(
+            {
+                "cluster_id": F.first("url_key").over(best_first),
+                "canonical_url": F.first("url").over(best_first),
+                "head_text": F.first("text_sha256").over(best_first),
+            }
+        )
+    )
     # what a text that is not the canonical page's was compared with: its most alike neighbour
-    sides = merged.select(F.col("a_text").alias("text_sha256"), F.col("b_text").alias("other"), "method", "distance", "jaccard").unionByName(
-        merged.select(F.col("b_text").alias("text_sha256"), F.col("a_text").alias("other"), "method", "distance", "jaccard"))
+    sides = merged.select(
+        F.col("a_text").alias("text_sha256"),
+        F.col("b_text").alias("other"),
+        "method",
+        "distance",
+        "jaccard",
+    ).unionByName(
+        merged.select(
+            F.col("b_text").alias("text_sha256"),
+            F.col("a_text").alias("other"),
+            "method",
+            "distance",
+            "jaccard",
+        )
+    )
     # best a page that still has that text; a text that all have lost joins its neighbours still
-    some_url = texts_of.groupBy("text_sha256").agg(F.min(F.struct((F.col("place") > 1).alias("past"), F.col("url").alias("evidence_url"))).alias("page")).select(F.col("text_sha256").alias("other"), "page.*")
-    best = sides.join(some_url, "other").groupBy("text_sha256").agg(
-        F.max_by(F.struct("method", "distance", "jaccard", "evidence_url"), F.struct(~F.col("past"), "jaccard", "evidence_url")).alias("near"))
+    some_url = (
+        texts_of.groupBy("text_sha256")
+        .agg(
+            F.min(
+                F.struct((F.col("place") > 1).alias("past"), F.col("url").alias("evidence_url"))
+            ).alias("page")
+        )
+        .select(F.col("text_sha256").alias("other"), "page.*")
+    )
+    best = (
+        sides.join(some_url, "other")
+        .groupBy("text_sha256")
+        .agg(
+            F.max_by(
+                F.struct("method", "distance", "jaccard", "evidence_url"),
+                F.struct(~F.col("past"), "jaccard", "evidence_url"),
+            ).alias("near")
+        )
+    )
     out = ranked.join(best, "text_sha256", "left")
     head, same = F.col("url_key") == F.col("cluster_id"), F.col("text_sha256") == F.col("head_text")
 
@@ -237,6 +447,16 @@ def clusters(spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks
         return F.when(head, canonical).when(same, exact).otherwise(near)
 
     return out.select(
-        "url_key", "url", "capture_id", "cluster_id", "canonical_url", "size", pick(F.lit("canonical"), F.lit("exact"), F.coalesce("near.method", F.lit("exact"))).alias("method"),
+        "url_key",
+        "url",
+        "capture_id",
+        "cluster_id",
+        "canonical_url",
+        "size",
+        pick(F.lit("canonical"), F.lit("exact"), F.coalesce("near.method", F.lit("exact"))).alias(
+            "method"
+        ),
         pick(F.lit(None), F.col("canonical_url"), F.col("near.evidence_url")).alias("evidence_url"),
-        pick(F.lit(0), F.lit(0), F.col("near.distance")).alias("distance"), pick(F.lit(1.0), F.lit(1.0), F.col("near.jaccard")).alias("jaccard"))
+        pick(F.lit(0), F.lit(0), F.col("near.distance")).alias("distance"),
+        pick(F.lit(1.0), F.lit(1.0), F.col("near.jaccard")).alias("jaccard"),
+    )

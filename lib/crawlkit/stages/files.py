@@ -1,4 +1,6 @@
-"""Data files that a task writes itself: what it makes then need not travel through Spark, which costs more than most of the making."""
+"""Data files that a task writes itself: what it makes then need not travel through Spark, which
+costs more than most of the making.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ import pyarrow as pa
 
 
 class Writer(Protocol):
-    """adapters.delta_files.TableWriter: takes batches with all of a table's columns, yields a row (tables.FILES_DDL) for each finished file."""
+    """adapters.delta_files.TableWriter: takes batches with all of a table's columns, yields a row
+    (tables.FILES_DDL) for each finished file.
+    """
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]: ...
     def close(self) -> Iterator[pa.RecordBatch]: ...

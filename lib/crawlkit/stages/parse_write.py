@@ -1,5 +1,7 @@
-"""What a task of parse does with its parsed rows: pages, links and rejects go into the tables' files there and then, and only found rows
-and counts travel on. Rows that Spark carried to the writers cost more than parsing them."""
+"""What a task of parse does with its parsed rows: pages, links and rejects go into the tables'
+files there and then, and only found rows and counts travel on. Rows that Spark carried to the
+writers cost more than parsing them.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,25 @@ from crawlkit.stages.parse import Given
 from crawlkit.stages.parse_page import FOUND
 from crawlkit.tables import FILES_DDL
 
-WRITTEN_SCHEMA = f"added struct<table string, {FILES_DDL}>, counted struct<what: string, reason: string, n: bigint>, found struct<{FOUND}>"
+WRITTEN_SCHEMA = (
+    f"added struct<table string, {FILES_DDL}>, counted struct<what: string, reason: string, n:"
+    f" bigint>, found struct<{FOUND}>"
+)
 TABLES = ("pages", "links", "rejects")
 
 
-def written(batches: Iterator[pa.RecordBatch], given: Given, writers: Mapping[str, Callable[[], Writer]], round_id: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows of PARSED_SCHEMA -> rows of WRITTEN_SCHEMA (`schema`), in each of which one struct is not null.
+def written(
+    batches: Iterator[pa.RecordBatch],
+    given: Given,
+    writers: Mapping[str, Callable[[], Writer]],
+    round_id: str,
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of PARSED_SCHEMA -> rows of WRITTEN_SCHEMA (`schema`), in each of which one struct is
+    not null.
 
-    writers: of TABLES. counted: `items` (rows given), `pages`, `redirects`, `links`; `rejected` and `refused` by reason: items that are no page, and entries of pages.
+    writers: of TABLES. counted: `items` (rows given), `pages`, `redirects`, `links`; `rejected` and
+    `refused` by reason: items that are no page, and entries of pages.
     """
     open_ = {name: make() for name, make in writers.items()}
     counts: Counter[tuple[str, str]] = Counter()
@@ -37,7 +50,11 @@ def written(batches: Iterator[pa.RecordBatch], given: Given, writers: Mapping[st
     for name, writer in open_.items():
         yield from _added(name, writer.close(), schema)
     counts["items", ""] = given.rows
-    yield _only("counted", [{"what": what, "reason": reason, "n": n} for (what, reason), n in sorted(counts.items())], schema)
+    yield _only(
+        "counted",
+        [{"what": what, "reason": reason, "n": n} for (what, reason), n in sorted(counts.items())],
+        schema,
+    )
 
 
 def flattened(batch: pa.RecordBatch, round_id: str) -> dict[str, pa.RecordBatch]:
@@ -46,12 +63,22 @@ def flattened(batch: pa.RecordBatch, round_id: str) -> dict[str, pa.RecordBatch]
     page = batch.column("page")
     there = page.is_valid()
     links, of_link = batch.column("links").flatten(), pc.list_parent_indices(batch.column("links"))
-    rejects, of_reject = batch.column("rejects").flatten(), pc.list_parent_indices(batch.column("rejects"))
+    rejects, of_reject = (
+        batch.column("rejects").flatten(),
+        pc.list_parent_indices(batch.column("rejects")),
+    )
     place = np.arange(len(of_reject)) - np.searchsorted(of_reject, of_reject)
     return {
-        "pages": _rows({"capture_id": captures.filter(there)} | _fields(page.filter(there)), round_id),
+        "pages": _rows(
+            {"capture_id": captures.filter(there)} | _fields(page.filter(there)), round_id
+        ),
         "links": _rows({"capture_id": captures.take(of_link)} | _fields(links), round_id),
-        "rejects": _rows({"capture_id": captures.take(of_reject), "n": pa.array(place, pa.int64())} | _fields(rejects) | {"stage": pa.array(["parse"] * len(rejects), pa.string())}, round_id),
+        "rejects": _rows(
+            {"capture_id": captures.take(of_reject), "n": pa.array(place, pa.int64())}
+            | _fields(rejects)
+            | {"stage": pa.array(["parse"] * len(rejects), pa.string())},
+            round_id,
+        ),
     }
 
 
@@ -64,7 +91,9 @@ def _rows(columns: dict[str, pa.Array], round_id: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns | {"round_id": pa.array([round_id] * n, pa.string())})
 
 
-def _count(batch: pa.RecordBatch, rejects: pa.RecordBatch, counts: Counter[tuple[str, str]]) -> None:
+def _count(
+    batch: pa.RecordBatch, rejects: pa.RecordBatch, counts: Counter[tuple[str, str]]
+) -> None:
     read = batch.column("page").is_valid().to_numpy(zero_copy_only=False)
     refused = np.asarray(pc.list_value_length(batch.column("rejects"))) > 0
     counts["pages", ""] += int(read.sum())
@@ -75,7 +104,9 @@ def _count(batch: pa.RecordBatch, rejects: pa.RecordBatch, counts: Counter[tuple
         counts["refused" if page else "rejected", reason] += 1
 
 
-def _added(table: str, files: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _added(
+    table: str, files: Iterator[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     for file in files:
         yield _only("added", [{"table": table} | row for row in file.to_pylist()], schema)
 
@@ -83,4 +114,6 @@ def _added(table: str, files: Iterator[pa.RecordBatch], schema: pa.Schema) -> It
 def _only(name: str, values: Any, schema: pa.Schema) -> pa.RecordBatch:
     """A batch of `schema` in which only this struct is not null."""
     values = values if isinstance(values, pa.Array) else pa.array(values, schema.field(name).type)
-    return pa.RecordBatch.from_arrays([values if f.name == name else pa.nulls(len(values), f.type) for f in schema], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [values if f.name == name else pa.nulls(len(values), f.type) for f in schema], schema=schema
+    )

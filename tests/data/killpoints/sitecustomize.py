@@ -1,6 +1,8 @@
-"""Loaded by every Python process of a crawl whose PYTHONPATH names this folder: the driver and Spark's workers.
+"""Loaded by every Python process of a crawl whose PYTHONPATH names this folder: the driver and
+Spark's workers.
 
-KILL is `point:n:folder`: the process that is the nth of all to pass that point kills itself with -9. The folder counts.
+KILL is `point:n:folder`: the process that is the nth of all to pass that point kills itself with
+-9. The folder counts.
 """
 
 import os
