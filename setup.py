@@ -13,13 +13,13 @@ HEADERS = {
     "_scan": ["_guard.h"],
     "_tree": ["_lexbor.h", "_text.h"],
 }
-RULES = "lib/crawlkit/rules"
+NATIVE = "lib/crawlkit/native"
 setup(
     ext_modules=[
         Extension(
-            f"crawlkit.rules.{name}",
-            [f"{RULES}/{name}.c"],
-            depends=[f"{RULES}/{h}" for h in headers],
+            f"crawlkit.native.{name}",
+            [f"{NATIVE}/{name}.c"],
+            depends=[f"{NATIVE}/{h}" for h in headers],
             extra_compile_args=FLAGS,
             optional=True,
         )

@@ -12,7 +12,6 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, chain, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-
 from crawlkit_forms import PRIORITIES, budget_fields, crawl_fields, urls_field
 from crawlkit_tasks import (
     Stage,

@@ -26,7 +26,6 @@ import psutil
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Asset, DeadlineAlert, DeadlineReference, SyncCallback
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
 from crawlkit_forms import HOME
 
 log = logging.getLogger("crawlkit")

@@ -9,7 +9,6 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowSkipException
-
 from crawlkit_forms import crawl_fields
 from crawlkit_tasks import Stage, crawl_args, crawlkit, dag_settings, fields, nominal
 

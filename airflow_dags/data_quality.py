@@ -10,7 +10,6 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
-
 from crawlkit_forms import crawl_fields
 from crawlkit_tasks import crawl_args, crawlkit, dag_settings, fields, table
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, task
-
 from crawlkit_forms import crawl_fields
 from crawlkit_tasks import Stage, crawl_args, crawlkit, dag_settings
 

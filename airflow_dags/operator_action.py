@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
-
 from crawlkit_forms import PRIORITIES, ROUND, crawl_fields, urls_field
 from crawlkit_tasks import crawl_args, crawlkit, dag_settings, fields, own_name
 

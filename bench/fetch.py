@@ -20,17 +20,17 @@ from typing import Any
 
 import requests
 import urllib3
+from crawlkit.adapters.net.engine import Engine, request_headers
+from crawlkit.adapters.net.tls import prepared
+from crawlkit.adapters.warc.writer import WarcWriter
+from crawlkit.config import Agent, Fetch
+from crawlkit.model import Answer, FetchRequest
 from requests.adapters import HTTPAdapter
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from bench.measure import members, paired, write
 from bench.nginx import Nginx, nginx
-from crawlkit.adapters.fetcher import Engine, request_headers
-from crawlkit.adapters.tls import prepared
-from crawlkit.adapters.warc import WarcWriter
-from crawlkit.config import Agent, Fetch
-from crawlkit.records import Answer, FetchRequest
 
 PAGE_BYTES = 30_000
 ONE, MANY, TLS, RECORDS = 600, 1600, 120, 400  # requests or records a round

@@ -14,13 +14,13 @@ from statistics import median
 from typing import Any
 
 import trafilatura
+from crawlkit.rules.page.encoding import decode_utf8
+from crawlkit.rules.page.main_text import main_text
+from crawlkit.rules.page.markup import read_html
 from resiliparse.extract.html2text import extract_plain_text
 
 from bench.measure import members, write
-from crawlkit.rules.charset import decode_utf8
-from crawlkit.rules.html import read_html
-from crawlkit.rules.maintext import main_text
-from tests.rules.article_measure import precision_recall_f1
+from tests.rules.page.article_measure import precision_recall_f1
 
 ROUNDS = 5
 TYPE = "text/html; charset=utf-8"

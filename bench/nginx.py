@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives import serialization
 
-from tests.tls_server import _authority, _certificate
+from tests.servers.tls_server import _authority, _certificate
 
 _HEAD = """
 worker_processes 1;

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from bench.measure import write
-from tests.adapters.politerun import polite_run
-from tests.adapters.politeweb import Verdict
+from tests.servers.politeweb import Verdict
+from tests.slot.politerun import polite_run
 
 HOSTS, PAGES, DELAY_S = 200, 640, 0.8
 

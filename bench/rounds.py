@@ -87,9 +87,9 @@ def idle_rounds(data: str, config: str) -> None:
     warm session; of these also the CPU time of the stages that each round of a crawl runs (rank and
     report run once).
     """
-    from crawlkit.command import run_round
     from crawlkit.config import load_config
-    from crawlkit.job import make_job
+    from crawlkit.round.drive import run_round
+    from crawlkit.round.job import make_job
 
     job = make_job(Path(data), load_config(Path(config), ()), quick=True)
     times: dict[str, list[float]] = {"nothing": [], "one page": []}

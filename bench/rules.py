@@ -19,19 +19,19 @@ import lxml.etree
 import lxml.html
 import tldextract
 import w3lib.url
+from crawlkit.config import Urls
+from crawlkit.outcomes import Refused
+from crawlkit.rules.page.encoding import decode_utf8
+from crawlkit.rules.page.links import anchor_urls
+from crawlkit.rules.page.markup import read_addresses, read_html
+from crawlkit.rules.robots import parser as robots
+from crawlkit.rules.url.canonical import canonicalize, host_of
+from crawlkit.rules.url.domains import registered_domain
+from crawlkit.rules.url.policy import UrlPolicy
 from jwm.robotstxt import googlebot
 from protego import Protego
 
 from bench.measure import members, paired, write
-from crawlkit.config import Urls
-from crawlkit.outcomes import Refused
-from crawlkit.rules import robots
-from crawlkit.rules.charset import decode_utf8
-from crawlkit.rules.domains import registered_domain
-from crawlkit.rules.html import read_addresses, read_html
-from crawlkit.rules.links import anchor_urls
-from crawlkit.rules.url_policy import UrlPolicy
-from crawlkit.rules.urls import canonicalize, host_of
 
 URL = "https://www.example.org/news/2024/story.html"
 TYPE = "text/html; charset=utf-8"  # both sides are told

@@ -17,11 +17,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from crawlkit.config import Config
+from crawlkit.slot.run import run_slot
+
 from bench.measure import write
 from bench.nginx import nginx
-from crawlkit.adapters.slot import run_slot
-from crawlkit.config import Config
-from tests.adapters.slotweb import plan, slot_io
+from tests.slot.slotweb import plan, slot_io
 
 HOSTS, PAGES = 200, 60  # of a round
 WINDOW_S = 20 * 60

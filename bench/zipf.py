@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from crawlkit.local.web_server import Exchange, Reply, Request, WebServer
 
 from bench.measure import ROOT, write
 from bench.process import watch
 from bench.rounds import phase
-from crawlkit.loopback import Exchange, Reply, Request, WebServer
 
 URLS, HOSTS, EXPONENT, DELAY_S, ANSWER_S = 20_000, 1_000, 0.8, 0.2, 0.01
 MARK = 1.2

@@ -4,7 +4,7 @@ same as `crawlkit dedup`.
 
 import sys
 
-from crawlkit.cli import app
+from crawlkit.cli.app import app
 
 if __name__ == "__main__":
     app(["dedup", *sys.argv[1:]])

@@ -4,7 +4,7 @@ the same as `crawlkit generate`.
 
 import sys
 
-from crawlkit.cli import app
+from crawlkit.cli.app import app
 
 if __name__ == "__main__":
     app(["generate", *sys.argv[1:]])

@@ -4,7 +4,7 @@ same as `crawlkit parse`.
 
 import sys
 
-from crawlkit.cli import app
+from crawlkit.cli.app import app
 
 if __name__ == "__main__":
     app(["parse", *sys.argv[1:]])

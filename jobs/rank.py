@@ -4,7 +4,7 @@ same as `crawlkit rank`.
 
 import sys
 
-from crawlkit.cli import app
+from crawlkit.cli.app import app
 
 if __name__ == "__main__":
     app(["rank", *sys.argv[1:]])

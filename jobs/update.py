@@ -4,7 +4,7 @@ the same as `crawlkit update`.
 
 import sys
 
-from crawlkit.cli import app
+from crawlkit.cli.app import app
 
 if __name__ == "__main__":
     app(["update", *sys.argv[1:]])

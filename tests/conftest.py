@@ -18,36 +18,39 @@ from tests import halves
 WAITING = (
     "control/",
     "exports/",
-    "stages/test_parse",
-    "test_one",
-    "test_open",
-    "test_bad_input_cli",
-    "test_fakeweb",
-    "test_metrics",
-    "test_api",
-    "rules/test_fuzz",
-    *(
-        f"adapters/test_{name}"
-        for name in (
-            "slot",
-            "lease",
-            "engine_requests",
-            "fetcher",
-            "dns",
-            "objects",
-            "not_s3",
-            "delta_crash",
-            "delta_s3",
-            "guard_mutation",
-            "proxy",
-            "spool",
-            "session",
-            "floods",
-            "misbehaving",
-            "ssrf",
-            "tls_transport",
-        )
-    ),
+    "adapters/lake/test_delta_crash.py",
+    "adapters/lake/test_delta_s3.py",
+    "adapters/net/test_dns.py",
+    "adapters/net/test_engine.py",
+    "adapters/net/test_guard_mutation.py",
+    "adapters/net/test_proxy.py",
+    "adapters/net/test_requests_engine.py",
+    "adapters/net/test_site_logins.py",
+    "adapters/net/test_ssrf.py",
+    "adapters/net/test_tls_transport.py",
+    "adapters/store/test_lease.py",
+    "adapters/store/test_not_s3.py",
+    "adapters/store/test_objects.py",
+    "adapters/store/test_s3_objects.py",
+    "adapters/store/test_spool.py",
+    "cli/test_bad_input_cli.py",
+    "fakeweb/test_fakeweb.py",
+    "observe/test_explain.py",
+    "observe/test_metrics.py",
+    "observe/test_single_url.py",
+    "rounds/test_open.py",
+    "rules/test_fuzz.py",
+    "slot/test_floods.py",
+    "slot/test_misbehaving.py",
+    "slot/test_robots.py",
+    "slot/test_run.py",
+    "slot/test_slot_crash.py",
+    "slot/test_slot_law.py",
+    "slot/test_slot_s3.py",
+    "stages/test_parse.py",
+    "stages/test_parse_write.py",
+    "test_api.py",
+    "upkeep/test_reconcile.py",
 )
 
 # How a test's name begins that takes most of a second: not part of the quick run either, nor is one
@@ -179,9 +182,10 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     from crawlkit.config import SparkConfig
-    from crawlkit.jars import s3_jar_folder
-    from crawlkit.spark import build_session
-    from tests.s3_server import KEYS
+    from crawlkit.runtime.jars import s3_jar_folder
+    from crawlkit.runtime.session import build_session
+
+    from tests.servers.s3_server import KEYS
 
     os.environ |= (
         KEYS  # the JVM and its workers know the S3 servers of later tests from their start
@@ -200,7 +204,7 @@ def spark(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def known_crawl(spark, tmp_path_factory):
-    from tests.known_crawl import known
+    from tests.rounds.known_crawl import known
 
     folder = tmp_path_factory.mktemp("known")
     return known(spark, folder, folder / "crawl")

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-
-from crawlkit.adapters.delta import Tables
-from crawlkit.adapters.delta_files import add_action, write_files
-from crawlkit.job import Job
-from crawlkit.rules.domains import host_bucket
+from crawlkit.adapters.lake.delta import Tables
+from crawlkit.adapters.lake.parquet import add_action, write_files
+from crawlkit.round.job import Job
+from crawlkit.rules.url.domains import host_bucket
 from crawlkit.tables import ARROW, TABLES
 
 BLOCK = 50_000

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-
 from crawlkit import api
 from crawlkit.outcomes import Reason
-from tests.adapters.slotweb import SlotWeb, page
+
 from tests.control.smallcrawl import fill, make_crawl
+from tests.slot.slotweb import SlotWeb, page
 
 
 def test_addresses_robots_and_pages():

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-
 import pytest
-
 from crawlkit.config import ConfigError, parse_config
+
 from tests.cputime import within
 
 

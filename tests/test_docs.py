@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 import typer
-
-from crawlkit import (
-    cli_export,
-    cli_look,
-    cli_plan,
-    cli_steer,
-    cli_upkeep,
-)  # noqa: F401  (they register their commands)
-from crawlkit import cli_examples  # after the others
-from crawlkit.cli import app
+from crawlkit.cli import (
+    examples,  # after the others
+    export,
+    look,
+    plan,
+    steer,
+    upkeep,  # noqa: F401  (they register their commands)
+)
+from crawlkit.cli.app import app
 from crawlkit.config import Config
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +36,7 @@ def given() -> list[str]:
     found = {c for page in PAGES for c in commands(page)}
     return sorted(
         {part.strip() for c in found for part in c.split(" && ")}
-        | {e[e.index("crawlkit ") :] for e in cli_examples.EXAMPLES}
+        | {e[e.index("crawlkit ") :] for e in examples.EXAMPLES}
     )
 
 

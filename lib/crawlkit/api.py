@@ -12,21 +12,21 @@ from typing import Any
 
 from crawlkit.config import Config
 from crawlkit.control.commands import give, known_urls
-from crawlkit.control.views import status, table_figures
-from crawlkit.crawl import Crawl, Place
-from crawlkit.one import One
-from crawlkit.one import fetch_one as _fetch_one
-from crawlkit.one import parse_one as _parse_one
+from crawlkit.control.responses import status, table_figures
+from crawlkit.observe.single_url import One
+from crawlkit.observe.single_url import fetch_one as _fetch_one
+from crawlkit.observe.single_url import parse_one as _parse_one
 from crawlkit.outcomes import Refused
-from crawlkit.rules import robots as _robots
-from crawlkit.rules.charset import decode_utf8
-from crawlkit.rules.clusters import DupPage, cluster_pages, match
-from crawlkit.rules.fingerprint import fingerprint, hamming, shingles
-from crawlkit.rules.html import read_addresses, read_html
-from crawlkit.rules.links import anchor_urls
-from crawlkit.rules.maintext import main_text as _main_text
-from crawlkit.rules.urls import UrlPolicy, as_sent
-from crawlkit.rules.urls import canonicalize as _canonicalize
+from crawlkit.round.state import Crawl, Place
+from crawlkit.rules.duplicates.clusters import DupPage, cluster_pages, match
+from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, shingles
+from crawlkit.rules.page.encoding import decode_utf8
+from crawlkit.rules.page.links import anchor_urls
+from crawlkit.rules.page.main_text import main_text as _main_text
+from crawlkit.rules.page.markup import read_addresses, read_html
+from crawlkit.rules.robots import parser as _robots
+from crawlkit.rules.url.canonical import UrlPolicy, as_sent
+from crawlkit.rules.url.canonical import canonicalize as _canonicalize
 
 __all__ = [
     "One",

@@ -43,12 +43,12 @@ class Outcome(StrEnum):
 class Reason(StrEnum):
     """Why a row was refused, failed, deferred or flagged."""
 
-    # URLs (rules/urls.py)
+    # URLs (rules/url/canonical.py)
     URL_INVALID = "url_invalid"
     URL_SCHEME = "url_scheme"
     URL_HOST_EMPTY = "url_host_empty"
     URL_TOO_LONG = "url_too_long"
-    # scope (rules/scope.py)
+    # scope (rules/url/scope.py)
     SCOPE_HOST = "scope_host"
     SCOPE_DOMAIN = "scope_domain"
     SCOPE_PREFIX = "scope_prefix"
@@ -70,7 +70,7 @@ class Reason(StrEnum):
     ROBOTS_FOREIGN_HOST = (  # a robots redirect to a host this slot does not own
         "robots_foreign_host"
     )
-    # the guard (adapters/guard.py)
+    # the guard (adapters/net/address_guard.py)
     ADDRESS_FORBIDDEN = "address_forbidden"
     PORT_FORBIDDEN = "port_forbidden"
     # the network

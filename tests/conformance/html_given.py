@@ -7,8 +7,8 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from crawlkit.rules.page import Page, parse_page
-from crawlkit.rules.urls import canonicalize
+from crawlkit.rules.page.page import Page, parse_page
+from crawlkit.rules.url.canonical import canonicalize
 
 
 def page_of(given: dict[str, Any], case_dir: Path) -> Page:

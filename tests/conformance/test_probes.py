@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from crawlkit.config import ConfigError
 from crawlkit.outcomes import Refused
 

@@ -7,9 +7,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from crawlkit.cli import read_seeds
-from crawlkit.rules.urls import UrlPolicy
+from crawlkit.cli.app import read_seeds
 from crawlkit.config import Config
+from crawlkit.rules.url.canonical import UrlPolicy
 from crawlkit.stages.inject import read_lines
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pathlib
 
 from crawlkit.config import Config
-from crawlkit.rules.politeness import Event, HostState, after_answer, may_send
+from crawlkit.rules.politeness.host_state import Event, HostState, after_answer, may_send
 
 CFG = Config()
 EPOCH = 1_700_006_400.0  # probes count from 0 s

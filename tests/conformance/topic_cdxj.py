@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crawlkit.rules.cdxj import RevisitCheck, c_sorted, surt_key
-from crawlkit.rules.redirects import redirect
-from crawlkit.rules.urls import canonicalize
+from crawlkit.rules.http.redirects import redirect
+from crawlkit.rules.url.canonical import canonicalize
+from crawlkit.rules.warc.cdxj_lines import RevisitCheck, c_sorted, surt_key
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:

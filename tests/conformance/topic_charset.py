@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from crawlkit.rules.charset import decode
+from crawlkit.rules.page.encoding import decode
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:

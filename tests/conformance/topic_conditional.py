@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
-from crawlkit.rules.conditional import conditional_headers, validators
+from crawlkit.rules.http.conditional import conditional_headers, validators
 
 
 def answer(given: dict, case_dir: pathlib.Path) -> dict:

@@ -9,7 +9,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from crawlkit.rules.content_coding import decode_content
+from crawlkit.rules.http.content_coding import decode_content
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pathlib
 
-from crawlkit.adapters.guard import parse_place
-from crawlkit.rules.cookies import Cookie, cookie_header, receive
+from crawlkit.adapters.net.address_guard import parse_place
+from crawlkit.rules.http.cookies import Cookie, cookie_header, receive
 
 _NOW = 1_709_294_400.0
 

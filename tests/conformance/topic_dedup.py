@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.outcomes import Refused
-from crawlkit.rules.clusters import Clustering, DupPage, NearPolicy, cluster_pages
-from crawlkit.rules.fingerprint import fingerprint, hamming, jaccard, shingles
-from crawlkit.rules.urls import canonicalize
+from crawlkit.rules.duplicates.clusters import Clustering, DupPage, NearPolicy, cluster_pages
+from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, jaccard, shingles
+from crawlkit.rules.url.canonical import canonicalize
 
 DIGITS = 4  # of a similarity, as the rows give it
 

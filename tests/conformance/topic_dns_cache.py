@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pathlib
 
-from crawlkit.adapters.dns import Lookup, Resolver
+from crawlkit.adapters.net.dns import Lookup, Resolver
 from crawlkit.outcomes import Reason, Refused
 
 _NEGATIVE = {"nxdomain": Reason.DNS_NXDOMAIN, "nodata": Reason.DNS_NXDOMAIN}

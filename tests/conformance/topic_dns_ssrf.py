@@ -7,13 +7,13 @@ from __future__ import annotations
 import asyncio
 import pathlib
 
-from crawlkit.adapters.dns import Lookup, Resolver
-from crawlkit.adapters.exchange import Connection
-from crawlkit.adapters.fetcher import Engine, request_headers
-from crawlkit.adapters.guard import Admitted, Place, parse_place
+from crawlkit.adapters.net.address_guard import Admitted, Place, parse_place
+from crawlkit.adapters.net.connection import Connection
+from crawlkit.adapters.net.dns import Lookup, Resolver
+from crawlkit.adapters.net.engine import Engine, request_headers
 from crawlkit.config import Agent, Fetch
+from crawlkit.model import FetchRequest
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.records import FetchRequest
 
 _PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _REFUSALS = {

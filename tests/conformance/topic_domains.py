@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crawlkit.rules.domains import registered_domain
+from crawlkit.rules.url.domains import registered_domain
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:

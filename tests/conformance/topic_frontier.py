@@ -7,9 +7,9 @@ from pathlib import Path
 
 from crawlkit.config import Config, Schedule, parse_config
 from crawlkit.outcomes import Outcome, Reason
-from crawlkit.rules.lifecycle import due_again, found_row, has_changed, next_row
-from crawlkit.rules.redirects import PERMANENT
-from crawlkit.rules.urls import UrlPolicy, canonicalize, host_of
+from crawlkit.rules.frontier.lifecycle import due_again, found_row, has_changed, next_row
+from crawlkit.rules.http.redirects import PERMANENT
+from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, host_of
 from crawlkit.stages.inject import read_lines
 
 CFG = Config()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.outcomes import Reason
+
 from tests.conformance.html_given import page_of
 
 

@@ -9,7 +9,7 @@ import gzip
 import pathlib
 from collections.abc import Iterable
 
-from crawlkit.rules.http1 import ResponseReader
+from crawlkit.rules.http.response import ResponseReader
 
 
 def raw_bytes(given: dict, key: str, case_dir: pathlib.Path) -> bytes:

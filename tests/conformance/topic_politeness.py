@@ -6,9 +6,9 @@ import pathlib
 from urllib.parse import urlsplit
 
 from crawlkit.config import Config, Politeness
-from crawlkit.rules.pacing_audit import Sent, violations
-from crawlkit.rules.politeness import Event, HostState, after_answer, effective_delay_s
-from crawlkit.rules.robots import parse
+from crawlkit.rules.politeness.host_state import Event, HostState, after_answer, effective_delay_s
+from crawlkit.rules.politeness.pacing_audit import Sent, violations
+from crawlkit.rules.robots.parser import parse
 
 
 def answer(given: dict, case_dir: pathlib.Path) -> dict:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.outcomes import Reason
-from crawlkit.rules.redirects import redirect, secrets_to_drop
-from crawlkit.rules.urls import canonicalize
+from crawlkit.rules.http.redirects import redirect, secrets_to_drop
+from crawlkit.rules.url.canonical import canonicalize
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:

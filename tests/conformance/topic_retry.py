@@ -9,8 +9,14 @@ from datetime import datetime
 
 from crawlkit.config import Config, Politeness
 from crawlkit.outcomes import Reason
-from crawlkit.rules.politeness import Event, HostState, after_answer, effective_delay_s, may_send
-from crawlkit.rules.retry import url_retry
+from crawlkit.rules.frontier.retry import url_retry
+from crawlkit.rules.politeness.host_state import (
+    Event,
+    HostState,
+    after_answer,
+    effective_delay_s,
+    may_send,
+)
 
 _ERRORS = {
     "connection_reset": Reason.DISCONNECTED,

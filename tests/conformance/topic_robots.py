@@ -7,8 +7,9 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from crawlkit.rules.robots import MAX_BYTES, parse
-from crawlkit.rules.urls import as_sent
+from crawlkit.rules.robots.parser import MAX_BYTES, parse
+from crawlkit.rules.url.canonical import as_sent
+
 from tests.conformance.predicates import Every
 
 

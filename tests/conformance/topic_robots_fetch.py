@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crawlkit.rules.robots_fetch import robots_url
+from crawlkit.rules.robots.fetching import robots_url
+
 from tests.conformance.predicates import Every, Requests
 from tests.conformance.web_loop import WebLoop
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from crawlkit.config import Config, Schedule
 from crawlkit.outcomes import Reason
-from crawlkit.rules.lifecycle import found_row, next_row
-from crawlkit.rules.schedule import next_interval_s
+from crawlkit.rules.frontier.lifecycle import found_row, next_row
+from crawlkit.rules.frontier.schedule import next_interval_s
 
 CHANGED = {
     "changed": True,

@@ -7,8 +7,8 @@ from typing import Any
 
 from crawlkit.config import ScopeConfig
 from crawlkit.outcomes import Refused
-from crawlkit.rules.scope import Scope, scope_reason
-from crawlkit.rules.urls import canonicalize
+from crawlkit.rules.url.canonical import canonicalize
+from crawlkit.rules.url.scope import Scope, scope_reason
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from crawlkit.rules.charset import header_charset
-from crawlkit.rules.robots import parse as parse_robots
-from crawlkit.rules.sitemaps import parse
-from crawlkit.rules.urls import canonicalize, origin_of
+from crawlkit.rules.feeds.sitemaps import parse
+from crawlkit.rules.page.encoding import header_charset
+from crawlkit.rules.robots.parser import parse as parse_robots
+from crawlkit.rules.url.canonical import canonicalize, origin_of
+
 from tests.conformance.predicates import Mobile
 
 

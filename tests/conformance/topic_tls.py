@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import pathlib
 
-from crawlkit.adapters.fetcher import Engine, request_headers
-from crawlkit.adapters.guard import parse_place
+from crawlkit.adapters.net.address_guard import parse_place
+from crawlkit.adapters.net.engine import Engine, request_headers
 from crawlkit.config import Agent, Fetch
-from crawlkit.records import Answer, FetchRequest
-from tests.tls_server import tls_server, trusting_context
+from crawlkit.model import Answer, FetchRequest
+
+from tests.servers.tls_server import tls_server, trusting_context
 
 
 def answer(given: dict, case_dir: pathlib.Path) -> dict:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crawlkit.rules.shapes import same_shape
-from crawlkit.rules.urls import canonicalize
+from crawlkit.rules.url.canonical import canonicalize
+from crawlkit.rules.url.pattern import same_shape
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:

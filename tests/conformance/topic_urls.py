@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.config import Urls
-from crawlkit.rules.urls import UrlPolicy, canonicalize, url_key
+from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, url_key
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:

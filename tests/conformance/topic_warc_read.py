@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import pathlib
 
-from crawlkit.adapters.warc_check import check
+from crawlkit.adapters.warc.check import check
+
 from tests.conformance.topic_http_responses import raw_bytes
 
 

@@ -12,12 +12,12 @@ import tempfile
 import zlib
 from datetime import datetime
 
+from crawlkit.adapters.warc.check import check
+from crawlkit.adapters.warc.writer import Earlier, WarcWriter
+from crawlkit.model import Answer
+from crawlkit.rules.http.response import ResponseReader
 from warcio.archiveiterator import ArchiveIterator
 
-from crawlkit.adapters.warc import Earlier, WarcWriter
-from crawlkit.adapters.warc_check import check
-from crawlkit.records import Answer
-from crawlkit.rules.http1 import ResponseReader
 from tests.conformance.topic_http_responses import Named, raw_bytes
 
 

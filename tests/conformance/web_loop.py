@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crawlkit.config import Agent, Fetch, Robots
+from crawlkit.model import Answer
 from crawlkit.outcomes import Reason
-from crawlkit.records import Answer
-from crawlkit.rules.redirects import chain_refusal, redirect
-from crawlkit.rules.robots_fetch import RobotsFetch, RobotsVerdict, robots_url
-from crawlkit.rules.urls import UrlPolicy, canonicalize
+from crawlkit.rules.http.redirects import chain_refusal, redirect
+from crawlkit.rules.robots.fetching import RobotsFetch, RobotsVerdict, robots_url
+from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
 
 NOW = 1_700_000_000.0
 AS_SENT = UrlPolicy(remove_session=False)

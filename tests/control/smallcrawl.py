@@ -7,10 +7,10 @@ from typing import Any
 
 from crawlkit.config import Config
 from crawlkit.control.commands import plain_tables
-from crawlkit.crawl import Crawl
-from crawlkit.rules.domains import host_bucket, registered_domain
-from crawlkit.rules.lifecycle import found_row
-from crawlkit.rules.urls import host_of, url_key
+from crawlkit.round.state import Crawl
+from crawlkit.rules.frontier.lifecycle import found_row
+from crawlkit.rules.url.canonical import host_of, url_key
+from crawlkit.rules.url.domains import host_bucket, registered_domain
 
 NOW = 1_790_000_000.0
 ROBOTS = b"User-agent: crawlkit\nDisallow: /private\nCrawl-delay: 2\n\nUser-agent: *\nDisallow: /\n"

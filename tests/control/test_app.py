@@ -8,14 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
-
-from crawlkit.adapters.orders import read_orders
-from crawlkit.adapters.slot_io import put_progress
+from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.config import Config, ConfigError
 from crawlkit.control.app import MAX_BODY_BYTES, OPEN_PATHS, make_app
 from crawlkit.control.commands import pending, plain_tables
 from crawlkit.control.serve import token_of
+from crawlkit.slot.inputs import put_progress
+from starlette.testclient import TestClient
+
 from tests.control.smallcrawl import NOW
 
 TOKEN = "0123456789abcdef-token"

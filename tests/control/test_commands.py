@@ -7,16 +7,16 @@ import threading
 import time
 
 import pytest
-
-from crawlkit.adapters.lease import Lease
-from crawlkit.adapters.orders import ORDERS_KEY, change_orders, read_orders
-from crawlkit.adapters.parts import encode_part, part_key, write_part
+from crawlkit.adapters.store.lease import Lease
+from crawlkit.adapters.store.parts import encode_part, part_key, write_part
+from crawlkit.adapters.store.stop_list import ORDERS_KEY, change_orders, read_orders
 from crawlkit.control.commands import COLUMNS, give, known_urls, pending, plain_tables
-from crawlkit.control.rounds import finish_abandoned, heed, take_commands
-from crawlkit.crawl import CrawlError
-from crawlkit.rules.politeness import HostState
-from crawlkit.rules.verbs import BadCommand
+from crawlkit.round.command_intake import finish_abandoned, heed, take_commands
+from crawlkit.round.state import CrawlError
+from crawlkit.rules.frontier.command_rules import BadCommand
+from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.tables import TABLES
+
 from tests.control.smallcrawl import NOW, fill, known, make_crawl, write
 
 

@@ -8,10 +8,10 @@ import contextlib
 import os
 
 import pytest
+from crawlkit.control.app import make_app
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from crawlkit.control.app import make_app
 from tests.control.smallcrawl import NOW, fill, make_crawl
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")

@@ -10,13 +10,13 @@ import urllib.error
 import urllib.request
 
 import pytest
+from crawlkit.adapters.store.stop_list import read_orders
+from crawlkit.cli import steer  # noqa: F401
+from crawlkit.cli.app import app
 from typer.testing import CliRunner
 
-from crawlkit import cli_steer  # noqa: F401
-from crawlkit.adapters.orders import read_orders
-from crawlkit.cli import app
 from tests.control.smallcrawl import NOW
-from tests.crawlproc import command, environment
+from tests.rounds.crawlproc import command, environment
 
 RUN = CliRunner()
 TOKEN = "a-token-of-enough-characters"

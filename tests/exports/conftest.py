@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
 from crawlkit.config import Config
 from crawlkit.exports.source import Source
+
 from tests.exports import sample
 
 

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import write_deltalake
-
-from crawlkit.adapters.warc import Earlier, WarcWriter, record_id
-from crawlkit.records import Answer
-from crawlkit.rules.domains import registered_domain
-from crawlkit.rules.page import parse_page
-from crawlkit.rules.urls import host_of, url_key
+from crawlkit.adapters.warc.writer import Earlier, WarcWriter, record_id
+from crawlkit.model import Answer
+from crawlkit.rules.page.page import parse_page
+from crawlkit.rules.url.canonical import host_of, url_key
+from crawlkit.rules.url.domains import registered_domain
 from crawlkit.tables import ARROW, TABLES
+from deltalake import write_deltalake
 
 T0 = 1_711_972_800.5  # 2024-04-01T12:00:00.5Z
 HTML = "text/html; charset=utf-8"

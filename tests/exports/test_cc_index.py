@@ -5,12 +5,11 @@ hand from sample.PAGES, in DuckDB.
 from __future__ import annotations
 
 import pytest
-from deltalake import DeltaTable
-
 from crawlkit.config import Config
 from crawlkit.exports.cc_index import SCHEMA, export_cc_index
 from crawlkit.exports.source import Source
-from crawlkit.rules.cc_index import cc_row
+from crawlkit.rules.warc.cc_index_rows import cc_row
+from deltalake import DeltaTable
 
 # cc-index-table, src/main/resources/schema/cc-index-schema-flat.json
 PUBLISHED = """url_surtkey:string url:string url_host_name:string url_host_tld:string url_host_2nd_last_part:string url_host_3rd_last_part:string url_host_4th_last_part:string url_host_5th_last_part:string

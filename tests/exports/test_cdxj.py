@@ -7,11 +7,11 @@ import json
 import random
 
 import pytest
-
 from crawlkit.config import Config, ConfigError
 from crawlkit.exports.cdxj import export_cdxj, index_warcs
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source
+
 from tests.exports import sample
 from tests.outside import run_tool
 

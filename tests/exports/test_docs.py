@@ -7,9 +7,10 @@ import shlex
 from pathlib import Path
 
 import pytest
+from crawlkit.cli import app as cli
+from crawlkit.cli import export as cli_export
+from crawlkit.cli import plan  # noqa: F401  (they register their commands)
 from typer.testing import CliRunner
-
-from crawlkit import cli, cli_export, cli_plan  # noqa: F401  (they register their commands)
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = [

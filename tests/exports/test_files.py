@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
-from warcio.archiveiterator import ArchiveIterator
-
-from crawlkit import cli, cli_export
-from crawlkit.adapters.warc_check import check
+from crawlkit.adapters.warc.check import check
+from crawlkit.cli import app as cli
+from crawlkit.cli import export as cli_export
 from crawlkit.config import Config, ConfigError
 from crawlkit.exports.lists import export_hostgraph, export_pages, export_urls, reversed_host
 from crawlkit.exports.source import Source
 from crawlkit.exports.wacz import export_wacz
 from crawlkit.exports.wet import export_wat, export_wet
+from typer.testing import CliRunner
+from warcio.archiveiterator import ArchiveIterator
+
 from tests.exports import sample
 from tests.outside import run_tool
-from tests.s3_server import moto
+from tests.servers.s3_server import moto
 
 
 def records(path):

@@ -9,10 +9,10 @@ import urllib.error
 import urllib.request
 
 import pytest
-
 from crawlkit.config import Config
 from crawlkit.exports.cdxj import export_cdxj
 from crawlkit.exports.source import Source
+
 from tests.exports import sample
 from tests.outside import run_tool, wayback
 

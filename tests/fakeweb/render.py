@@ -7,7 +7,8 @@ import html
 import zlib
 from email.utils import formatdate, parsedate_to_datetime
 
-from crawlkit.loopback import Reply, Request
+from crawlkit.local.web_server import Reply, Request
+
 from tests.fakeweb.plan import FakeWeb, Host, Link, Page
 from tests.fakeweb.words import sentences
 

@@ -12,7 +12,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from crawlkit.loopback import Exchange, Reply, Request, WebServer
+from crawlkit.local.web_server import Exchange, Reply, Request, WebServer
+
 from tests.fakeweb.plan import FakeWeb
 from tests.fakeweb.render import reply
 

@@ -16,17 +16,18 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import pytest
-
 from crawlkit.config import ScopeConfig
 from crawlkit.outcomes import Refused
-from crawlkit.rules import robots, sitemaps
-from crawlkit.rules.domains import registered_domain
-from crawlkit.rules.page import parse_page
-from crawlkit.rules.scope import Scope, scope_reason
-from crawlkit.rules.shapes import url_shape
-from crawlkit.rules.urls import canonicalize, split
+from crawlkit.rules.feeds import sitemaps
+from crawlkit.rules.page.page import parse_page
+from crawlkit.rules.robots import parser
+from crawlkit.rules.url.canonical import canonicalize, split
+from crawlkit.rules.url.domains import registered_domain
+from crawlkit.rules.url.pattern import url_shape
+from crawlkit.rules.url.scope import Scope, scope_reason
+
 from tests.cputime import within
-from tests.rules.html5lib_suite import tokenizer_inputs, tree_cases
+from tests.rules.page.html5lib_suite import tokenizer_inputs, tree_cases
 from tests.shared_data import shared
 
 SHARE = {"urls": 10_000, "robots": 2_000, "sitemaps": 4_000, "html": 1_000}
@@ -269,7 +270,7 @@ def check_url(raw: bytes, rng: random.Random) -> None:
 
 
 def check_robots(raw: bytes, rng: random.Random) -> None:
-    found = robots.parse(raw, truncated=rng.random() < 0.2)
+    found = parser.parse(raw, truncated=rng.random() < 0.2)
     for url in (URL, "http://site.example/?q=%2A$", "http://site.example/a%2Fb/index.html"):
         found.match(rng.choice(("crawlkit", "googlebot", "")), url)
     found.crawl_delay_s("crawlkit")

@@ -8,12 +8,11 @@ import random
 import resource
 
 import pytest
-
 from crawlkit.config import parse_config
-from crawlkit.crawl import Crawl
-from crawlkit.job import Job
-from crawlkit.rules.fingerprint import fingerprint, hamming, jaccard, shingles
-from crawlkit.rules.urls import url_key
+from crawlkit.round.job import Job
+from crawlkit.round.state import Crawl
+from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, jaccard, shingles
+from crawlkit.rules.url.canonical import url_key
 
 pytestmark = pytest.mark.spark
 NOW = 1_767_225_600.0

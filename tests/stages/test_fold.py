@@ -6,8 +6,7 @@ import datetime
 import random
 
 import pytest
-
-from crawlkit.rules.lifecycle import due_again, found_row
+from crawlkit.rules.frontier.lifecycle import due_again, found_row
 from crawlkit.stages.fold import ROW, live_log, merge_summaries, reduce_rows
 from crawlkit.tables import TABLES
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from crawlkit.stages.fold import all_in, folded_by_all, merge_summaries
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-
-from crawlkit.stages.fold import all_in, folded_by_all, merge_summaries
 
 DUE = dict.fromkeys(f"next_due_{c}" for c in range(4))
 BUCKETS = st.lists(st.integers(0, 3), min_size=1, max_size=3)

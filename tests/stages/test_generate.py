@@ -7,12 +7,12 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from pyspark.sql import functions as F
-
 from crawlkit.config import Config
-from crawlkit.rules.politeness import HostState, pages_left
+from crawlkit.rules.politeness.host_state import HostState, pages_left
 from crawlkit.stages.generate import select_due
 from crawlkit.tables import TABLES
+from pyspark.sql import functions as F
+
 from tests.stages.test_fold import frame, row
 
 pytestmark = pytest.mark.spark
@@ -152,7 +152,7 @@ def test_sql_says_what_the_rule_says(spark):
 
 
 def test_an_earlier_hostdb_has_nothing_used(spark):
-    """Its columns are null after reading (adapters/delta.py)."""
+    """Its columns are null after reading (adapters/lake/delta.py)."""
     hosts = frame(spark, "hostdb", [{"host": "a.example", "quota_used": 9, "quota_day": "19676"}])
     crawldb = frame(
         spark,

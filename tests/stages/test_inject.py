@@ -1,8 +1,7 @@
 """Seed lines that are refused: told with their line, never with a password."""
 
 import pytest
-
-from crawlkit.rules.urls import DEFAULT_POLICY
+from crawlkit.rules.url.canonical import DEFAULT_POLICY
 from crawlkit.stages.inject import read_lines
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-
 from crawlkit.config import Config
 from crawlkit.stages import parse
 

@@ -8,7 +8,6 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-
 from crawlkit.config import Config
 from crawlkit.stages import parse
 from crawlkit.stages.parse import Given, _untold

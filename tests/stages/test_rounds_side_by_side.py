@@ -7,13 +7,12 @@ from __future__ import annotations
 import random
 
 import pytest
-
-from crawlkit import job as stages
 from crawlkit.config import parse_config
-from crawlkit.crawl import Crawl, CrawlError
-from crawlkit.job import Job
-from crawlkit.rules.lifecycle import found_row
-from crawlkit.rules.urls import url_key
+from crawlkit.round import job as stages
+from crawlkit.round.job import Job
+from crawlkit.round.state import Crawl, CrawlError
+from crawlkit.rules.frontier.lifecycle import found_row
+from crawlkit.rules.url.canonical import url_key
 
 pytestmark = pytest.mark.spark
 NOW = 1_767_225_600.0

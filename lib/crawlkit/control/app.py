@@ -17,11 +17,11 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
 
 from crawlkit import __version__
-from crawlkit.adapters.delta import TableError
-from crawlkit.adapters.flock import LockHeld
-from crawlkit.adapters.objects import StoreUnavailable
+from crawlkit.adapters.lake.delta import TableError
+from crawlkit.adapters.store.flock import LockHeld
+from crawlkit.adapters.store.objects import StoreUnavailable
 from crawlkit.config import Config
-from crawlkit.control import views
+from crawlkit.control import responses as views
 from crawlkit.control.commands import give
 from crawlkit.control.forms import (
     ERRORS,
@@ -39,13 +39,13 @@ from crawlkit.control.forms import (
     RoundName,
     UrlsBody,
 )
-from crawlkit.crawl import Crawl, CrawlError, Place
-from crawlkit.explain import explain
-from crawlkit.metrics import current_text
+from crawlkit.observe.explain import explain
+from crawlkit.observe.metrics import current_text
 from crawlkit.outcomes import Refused
-from crawlkit.rules.domains import registered_domain
-from crawlkit.rules.urls import canonicalize, host_of
-from crawlkit.rules.verbs import BadCommand, host_name
+from crawlkit.round.state import Crawl, CrawlError, Place
+from crawlkit.rules.frontier.command_rules import BadCommand, host_name
+from crawlkit.rules.url.canonical import canonicalize, host_of
+from crawlkit.rules.url.domains import registered_domain
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 OPEN_PATHS = frozenset(

@@ -1,6 +1,6 @@
 """Operator commands: each a row of `commands`, done once however often it is sent.
 
-What stops or slows a host goes into the standing orders at once (adapters/orders.py); what changes
+What stops or slows a host goes into the standing orders at once (adapters/store/stop_list.py); what changes
 tables waits as an object `control/pending/{id}.json` for the next `generate`, which holds the
 commit lock. The row is written last, so that a command whose row is there was done; a command cut
 off in the middle is done again by sending it again.
@@ -15,15 +15,15 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crawlkit.adapters.delta import Tables
-from crawlkit.adapters.flock import FileLock
-from crawlkit.adapters.lease import LeaseLock
-from crawlkit.adapters.objects import LocalObjects
-from crawlkit.adapters.orders import Orders, change_orders
-from crawlkit.crawl import Crawl
-from crawlkit.rules.domains import host_bucket, registered_domain
-from crawlkit.rules.urls import host_of, url_key
-from crawlkit.rules.verbs import ROUND_VERBS, URL_VERBS, BadCommand, Order, check
+from crawlkit.adapters.lake.delta import Tables
+from crawlkit.adapters.store.flock import FileLock
+from crawlkit.adapters.store.lease import LeaseLock
+from crawlkit.adapters.store.objects import LocalObjects
+from crawlkit.adapters.store.stop_list import Orders, change_orders
+from crawlkit.round.state import Crawl
+from crawlkit.rules.frontier.command_rules import ROUND_VERBS, URL_VERBS, BadCommand, Order, check
+from crawlkit.rules.url.canonical import host_of, url_key
+from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.tables import TABLES
 
 COLUMNS = ("command_id", "at", "verb", "target", "arguments", "actor")
@@ -120,7 +120,7 @@ def give(
             tables.append("commands", [row])
     told["repeated"] = bool(before)
     if verb == "abandon":
-        from crawlkit.control.rounds import finish_abandoned
+        from crawlkit.round.command_intake import finish_abandoned
 
         told["state"] = finish_abandoned(crawl, crawl.round(order.target), wait)
     return told

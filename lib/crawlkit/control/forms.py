@@ -8,7 +8,7 @@ from fastapi import Header, Query
 from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field
 
-from crawlkit.rules.verbs import MAX_URLS
+from crawlkit.rules.frontier.command_rules import MAX_URLS
 
 
 class Body(BaseModel):

@@ -7,9 +7,9 @@ import ipaddress
 import socket
 from collections.abc import Callable
 
-from crawlkit.adapters.secret import secret
+from crawlkit.adapters.net.secret_source import secret
 from crawlkit.config import Config, ConfigError
-from crawlkit.crawl import Crawl, Place
+from crawlkit.round.state import Crawl, Place
 
 MIN_TOKEN_CHARS = 16
 

@@ -1,4 +1,4 @@
-"""`cc_index` as a Delta table that any engine reads; its rows are rules/cc_index.py's."""
+"""`cc_index` as a Delta table that any engine reads; its rows are rules/warc/cc_index_rows.py's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
 from crawlkit.exports.source import BATCH_ROWS, Source
-from crawlkit.rules.cc_index import CAPTURE, COLUMNS, PAGE, cc_row
+from crawlkit.rules.warc.cc_index_rows import CAPTURE, COLUMNS, PAGE, cc_row
 
 _ARROW = {
     "string": pa.string(),

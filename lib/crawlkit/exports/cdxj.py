@@ -11,11 +11,18 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from crawlkit.adapters.warc_read import WarcRecord, iter_records
+from crawlkit.adapters.warc.reader import WarcRecord, iter_records
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source, in_round
-from crawlkit.rules.cdxj import Entry, RevisitCheck, cdxj_line, cluster_lines, mime_of, timestamp_of
-from crawlkit.rules.warc_headers import target_uri
+from crawlkit.rules.warc.cdxj_lines import (
+    Entry,
+    RevisitCheck,
+    cdxj_line,
+    cluster_lines,
+    mime_of,
+    timestamp_of,
+)
+from crawlkit.rules.warc.stored_http import target_uri
 
 COLUMNS = [
     "capture_id",

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source
-from crawlkit.rules.urls import host_of
+from crawlkit.rules.url.canonical import host_of
 from crawlkit.tables import ARROW, TABLES
 
 URL_COLUMNS = [

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from crawlkit.config import Config, ConfigError
 from crawlkit.control.commands import plain_tables
-from crawlkit.crawl import Crawl, Place
+from crawlkit.round.state import Crawl, Place
 
 BATCH_ROWS = 4096
 
@@ -84,7 +84,7 @@ class Source:
         """delta-rs' options for a table at a place."""
         if "://" not in place:
             return None
-        from crawlkit.adapters.objects_s3 import delta_options
+        from crawlkit.adapters.store.s3_objects import delta_options
 
         return delta_options(self.cfg.s3)
 

@@ -15,16 +15,16 @@ from isal import igzip
 from warcio.statusandheaders import StatusAndHeaders
 
 import crawlkit
-from crawlkit.adapters.warc import warc_date
-from crawlkit.adapters.warc_read import WarcRecord, iter_records
+from crawlkit.adapters.warc.reader import WarcRecord, iter_records
+from crawlkit.adapters.warc.writer import warc_date
 from crawlkit.exports.files import atomic
 from crawlkit.exports.source import Source
-from crawlkit.records import header_list
-from crawlkit.rules.content_coding import decode_content
-from crawlkit.rules.content_types import kind_of
-from crawlkit.rules.digests import sha1_digest
-from crawlkit.rules.page import parse_page
-from crawlkit.rules.warc_headers import target_uri
+from crawlkit.model import header_list
+from crawlkit.rules.http.content_coding import decode_content
+from crawlkit.rules.http.content_types import kind_of
+from crawlkit.rules.page.page import parse_page
+from crawlkit.rules.warc.digests import sha1_digest
+from crawlkit.rules.warc.stored_http import target_uri
 
 MAX_DECODED_BYTES = 32 * 1024 * 1024
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:crawlkit:export")

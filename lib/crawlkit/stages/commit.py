@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from crawlkit.model import Capture, RobotsCopy
 from crawlkit.outcomes import Outcome, Reason
-from crawlkit.records import Capture, RobotsCopy
-from crawlkit.rules import robots
-from crawlkit.rules.politeness import HostState
-from crawlkit.rules.urls import UrlPolicy
+from crawlkit.rules.politeness.host_state import HostState
+from crawlkit.rules.robots import parser
+from crawlkit.rules.url.canonical import UrlPolicy
 from crawlkit.tables import TABLES
 
 _TIMES = {"started", "ended", "fetched_at", "expires_at"}
@@ -38,7 +38,7 @@ SCHEMA = (
 def _sitemaps(copy: RobotsCopy, policy: UrlPolicy) -> list[str]:
     if copy.status is None or copy.status // 100 != 2 or not copy.body:
         return []
-    return list(robots.parse(copy.body).sitemap_urls(f"{copy.origin}/robots.txt", policy))
+    return list(parser.parse(copy.body).sitemap_urls(f"{copy.origin}/robots.txt", policy))
 
 
 def read_parts(

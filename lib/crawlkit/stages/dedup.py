@@ -19,10 +19,10 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from crawlkit.config import Dedup
-from crawlkit.rules.candidates import candidate_pairs, distances
-from crawlkit.rules.clusters import Components, NearPolicy, component_of, match
-from crawlkit.rules.fingerprint import minhash_bands, shingles, simhash_blocks
-from crawlkit.stages.files import Writer
+from crawlkit.rules.duplicates.candidate_pairs import candidate_pairs, distances
+from crawlkit.rules.duplicates.clusters import Components, NearPolicy, component_of, match
+from crawlkit.rules.duplicates.fingerprint import minhash_bands, shingles, simhash_blocks
+from crawlkit.stages.data_files import Writer
 from crawlkit.tables import FILES_DDL
 
 SIMILAR_DISTANCE = 10  # H2: 4 to 10 is similar, above different

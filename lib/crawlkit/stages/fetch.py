@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from crawlkit.records import FetchItem
+from crawlkit.model import FetchItem
 
 RunSlot = Callable[[Iterable[FetchItem]], dict[str, int]]
 _ITEM = {

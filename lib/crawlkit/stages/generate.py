@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason
-from crawlkit.rules.politeness import pages_left_sql
-from crawlkit.rules.priority import points_sql
-from crawlkit.rules.regions import region_of, serving
+from crawlkit.rules.frontier.priority import points_sql
+from crawlkit.rules.frontier.regions import region_of, serving
+from crawlkit.rules.politeness.host_state import pages_left_sql
 
 ORIGIN = r"^(https?://[^/?#]+)"
 
@@ -86,7 +86,7 @@ def select_due(
 
     now: nominal time (schedules). clock_now: real time (politeness): a host that may not be asked
         within the round is left out.
-    policies: the operator's quotas by host (adapters/orders.py). Of a host of which some rows were
+    policies: the operator's quotas by host (adapters/store/stop_list.py). Of a host of which some rows were
         left out there is one row more, with `left_out`
     (how many) and `left_reason`; both are null in the rows that were chosen.
     """

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from crawlkit.outcomes import Refused
-from crawlkit.rules.domains import host_bucket, registered_domain
-from crawlkit.rules.lifecycle import found_row
-from crawlkit.rules.imports import Parse
-from crawlkit.rules.seeds import parse_seed
-from crawlkit.rules.urls import UrlPolicy, host_of, url_key
+from crawlkit.rules.frontier.lifecycle import found_row
+from crawlkit.rules.url.canonical import UrlPolicy, host_of, url_key
+from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.rules.url.seed_lists import Parse
+from crawlkit.rules.url.seeds import parse_seed
 
 _PIECE = re.compile(r"([/?#\s'\"]+)")
 
@@ -42,7 +42,7 @@ def read_lines(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, int]]:
     """Found rows (distinct by url_key, first line wins), rejects and counts of the lines.
 
-    parse: how a line is read (rules/imports.py). first_line: number of the first line, for
+    parse: how a line is read (rules/url/seed_lists.py). first_line: number of the first line, for
         messages.
     counts: lines, comments, duplicates (within the lines), refused; the rows that remain are lines
         - the others.

@@ -15,13 +15,13 @@ from typing import Any
 from crawlkit import __version__
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.content_coding import decode_content
-from crawlkit.rules.content_types import media_type
-from crawlkit.rules.page import Page, parse_page
-from crawlkit.rules.scope import Scope, scope_reason
-from crawlkit.rules.shapes import url_shape
-from crawlkit.rules.sitemaps import MAX_BYTES
-from crawlkit.rules.urls import UrlPolicy, host_of, url_key
+from crawlkit.rules.feeds.sitemaps import MAX_BYTES
+from crawlkit.rules.http.content_coding import decode_content
+from crawlkit.rules.http.content_types import media_type
+from crawlkit.rules.page.page import Page, parse_page
+from crawlkit.rules.url.canonical import UrlPolicy, host_of, url_key
+from crawlkit.rules.url.pattern import url_shape
+from crawlkit.rules.url.scope import Scope, scope_reason
 from crawlkit.stages.parse_sitemap import found, read_sitemap, reject
 from crawlkit.tables import TABLES
 
@@ -164,7 +164,7 @@ def parse_item(
 
 
 def _many_of_one_shape(rows: list[dict[str, Any]], limit: int) -> bool:
-    """Whether more than `limit` outlinks have one shape (rules/shapes.py): the mark of pages that a
+    """Whether more than `limit` outlinks have one shape (rules/url/pattern.py): the mark of pages that a
     program makes without end.
     """
     return len(rows) > limit and max(Counter(url_shape(r["url"]) for r in rows).values()) > limit

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 from crawlkit import __version__
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason
-from crawlkit.rules.charset import header_charset
-from crawlkit.rules.content_types import media_type
-from crawlkit.rules.domains import host_bucket, registered_domain
-from crawlkit.rules.scope import Scope, scope_reason
-from crawlkit.rules.sitemaps import Sitemap, parse
-from crawlkit.rules.urls import UrlPolicy, host_of, url_key
+from crawlkit.rules.feeds.sitemaps import Sitemap, parse
+from crawlkit.rules.http.content_types import media_type
+from crawlkit.rules.page.encoding import header_charset
+from crawlkit.rules.url.canonical import UrlPolicy, host_of, url_key
+from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.rules.url.scope import Scope, scope_reason
 
 MAX_CHARS = 2000
 FEEDS = ("rss", "atom")

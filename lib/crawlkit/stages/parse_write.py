@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crawlkit.stages.files import Writer
+from crawlkit.stages.data_files import Writer
 from crawlkit.stages.parse import Given
 from crawlkit.stages.parse_page import FOUND
 from crawlkit.tables import FILES_DDL

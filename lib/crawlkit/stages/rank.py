@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from crawlkit.rules.params import Seen, propose_params
+from crawlkit.rules.url.params import Seen, propose_params
 
 PARAM_PAGES = 20_000  # of one host, the first by key
 

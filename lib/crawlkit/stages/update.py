@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 
 from crawlkit.config import Config
 from crawlkit.outcomes import Outcome
-from crawlkit.rules import breaker, politeness
-from crawlkit.rules.lifecycle import next_row
-from crawlkit.rules.regions import region_of
-from crawlkit.rules.schedule import host_class
+from crawlkit.rules.frontier.lifecycle import next_row
+from crawlkit.rules.frontier.regions import region_of
+from crawlkit.rules.frontier.schedule import host_class
+from crawlkit.rules.politeness import breaker, host_state
 from crawlkit.tables import ARROW, TABLES
 
 ROW = TABLES["crawldb"].columns
@@ -201,8 +201,8 @@ def _host_row(
 ) -> dict[str, Any]:
     row = dict(r)
     text = r["state_json"] or r["old_state"]
-    state = politeness.HostState.from_json(text) if text else politeness.HostState(r["host"])
-    permit = politeness.may_send(
+    state = host_state.HostState.from_json(text) if text else host_state.HostState(r["host"])
+    permit = host_state.may_send(
         state, clock_now, cfg, is_page=False
     )  # generate reckons with the quotas, which may be changed meanwhile
     errors = breaker.errors_24h(state.health, clock_now)
@@ -213,7 +213,7 @@ def _host_row(
         "class": host_class(r["host"], cfg.schedule),
         "region": region_of(r["domain"], cfg.fetch),
         "delay_ms": round(
-            politeness.effective_delay_s(state, cfg.politeness, clock_now).seconds * 1000
+            host_state.effective_delay_s(state, cfg.politeness, clock_now).seconds * 1000
         ),
         "robots_delay_ms": (
             None if state.robots_delay_s is None else round(min(state.robots_delay_s, 1e9) * 1000)

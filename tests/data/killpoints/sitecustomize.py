@@ -25,9 +25,9 @@ def passing(point: str) -> None:
 
 
 def _patch() -> None:
-    from crawlkit.adapters.delta import Tables
-    from crawlkit.adapters.delta_files import _File
-    from crawlkit.crawl import Crawl
+    from crawlkit.adapters.lake.delta import Tables
+    from crawlkit.adapters.lake.parquet import _File
+    from crawlkit.round.state import Crawl
 
     close, commit, set_mark = _File.close, Tables._commit, Crawl.set_mark
 

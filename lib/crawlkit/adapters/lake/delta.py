@@ -1,0 +1,565 @@
+"""The Delta tables of one crawl: read, replace a part, append nothing twice.
+
+Every write replaces whole partitions (those of the round and writer, or of buckets) or the whole
+table, so each can be repeated. The tasks write data files under names of their own below the table
+and tell the driver of them; then one commit to the Delta log adds them and removes those they
+replace. A task that is tried again and a write that dies leave files that no reader sees and VACUUM
+removes. docs/decisions/007-delta-commits.md says why Spark's Delta writer is not used. Writers hold
+the commit lock W (adapters/store/lease.py); `guard` is called just before each commit.
+
+In S3 a commit is a put of the next file of the log with `If-None-Match: *`. It may have been done
+although its answer was lost; so each carries an id (`put-id` in its commitInfo), and after an error
+a look at the log tells whether it was ours.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import random
+import re
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.dataset
+
+from crawlkit.adapters.lake.parquet import (
+    TableWriter,
+    Where,
+    add_action,
+    arrow_table,
+    delta_schema,
+    write_files,
+)
+from crawlkit.adapters.store.objects import StoreUnavailable, open_objects
+from crawlkit.config import S3
+from crawlkit.tables import ARROW, FILES_DDL, TABLES, Table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction
+    from pyspark.sql import DataFrame, SparkSession
+
+Part = Mapping[str, Sequence[str | int]]  # partition column -> its values
+Above = tuple[str, int]  # column, value
+DIRECT_FILES = 1000
+S3_DIRECT_FILES = 16  # each costs three calls of planning, two of them one after the other
+APPEND_TRIES = 10  # an addition meets at most a compaction
+_PUT_ID = "put-id"
+_PAUSE_S = 0.5
+_STATS = "delta.dataSkippingStatsColumns"
+_LEFT = re.compile(r"[0-9a-f]{32}\.parquet")  # as delta_files.py names them
+
+
+class TableError(RuntimeError):
+    """A table is missing, damaged or not ours; the message names it."""
+
+
+class Tables:
+    """The tables below `root`: a folder, or s3://bucket/prefix with the access of `s3`."""
+
+    def __init__(
+        self,
+        spark: "Callable[[], SparkSession]",
+        root: str,
+        guard: Callable[[], None] = lambda: None,
+        s3: S3 = S3(),
+        spool: Path | None = None,
+    ) -> None:
+        """spark: gives the session, asked for when a DataFrame is wanted.
+
+        spool: local folder of files on their way to S3.
+        """
+        self._spark, self.root, self.guard, self._s3, self._spool = (
+            spark,
+            root.rstrip("/"),
+            guard,
+            s3,
+            spool or Path(tempfile.gettempdir()),
+        )
+        self._store = open_objects(self.root, s3) if "://" in root else None
+        self._seen: set[str] = (
+            set()
+        )  # tables in S3 that are there: they stay, and each look is a call
+
+    @functools.cached_property
+    def spark(self) -> "SparkSession":
+        return self._spark()
+
+    def path(self, name: str) -> str:
+        return f"{self.root}/{TABLES[name].name}"
+
+    def exists(self, name: str) -> bool:
+        """Raises StoreUnavailable, StoreRefused."""
+        if self._store is not None:
+            if name not in self._seen and self._store.any(f"{TABLES[name].name}/_delta_log/0"):
+                self._seen.add(name)
+            return name in self._seen
+        log = Path(self.path(name), "_delta_log")  # a first write that died leaves it empty
+        return (
+            next(log.glob("[0-9]*.json"), None) is not None
+            or next(log.glob("[0-9]*.parquet"), None) is not None
+        )
+
+    def read(self, name: str, part: Part | None = None, above: Above | None = None) -> "DataFrame":
+        """The table, or some partitions of it; an empty frame of its schema if there are none.
+
+        Raises TableError.
+
+        above: only rows in which an integer column (one of `Table.stats`) is above a value; files
+        without such a row are not opened.
+        """
+        from py4j.protocol import Py4JNetworkError
+
+        spark = self.spark  # that it does not start says nothing about the table
+        if not self.exists(name):
+            return self._empty(name)
+        try:
+            log = self._log(name)
+            lacks = self._lacks(name, [f.name for f in log.schema().fields])
+            place = spark_place(self.path(name))
+            files = [f"{place}/{path}" for path, _, _ in self._files(log, part, above)]
+            more = "true" if above is None else f"{above[0]} > {above[1]}"
+            if not files:
+                return self._empty(name)
+            if len(files) <= (
+                DIRECT_FILES if self._store is None else S3_DIRECT_FILES
+            ):  # Delta's own scan runs a Spark job on its log for each table of a query
+                return (
+                    spark.read.schema(
+                        ", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)
+                    )
+                    .option("basePath", place)
+                    .parquet(*files)
+                    .where(more)
+                )
+            df = spark.read.format("delta").load(place)
+            df = df.selectExpr(
+                "*",
+                *[
+                    f"CAST(NULL AS {c.type}) AS `{c.name}`"
+                    for c in TABLES[name].columns
+                    if c.name in lacks
+                ],
+            )
+            return df.where(
+                " AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true"
+            ).where(more)
+        except (OSError, Py4JNetworkError):  # the JVM has died: that says nothing about the table
+            raise
+        except Exception as e:
+            raise self.unreadable(name, e) from None
+
+    def _empty(self, name: str) -> "DataFrame":
+        nulls = ", ".join(f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns)
+        return self.spark.sql(
+            f"SELECT {nulls} WHERE false"
+        )  # a local relation: no task is started for it
+
+    def rows(
+        self, name: str, columns: Sequence[str], part: Part | None = None
+    ) -> list[dict[str, Any]]:
+        """Rows of a small table or partition, read without Spark; timestamps are Unix s.
+
+        Raises TableError, StoreUnavailable.
+        """
+        table = self.arrow(name, columns, part)
+        for i, field in enumerate(table.schema):
+            if pa.types.is_timestamp(field.type):
+                seconds = pa.compute.divide(
+                    table.column(i)
+                    .cast(pa.timestamp("us", "UTC"))
+                    .cast(pa.int64())
+                    .cast(pa.float64()),
+                    1e6,
+                )
+                table = table.set_column(i, field.name, seconds)
+        return table.to_pylist()
+
+    def arrow(self, name: str, columns: Sequence[str], part: Part | None = None) -> pa.Table:
+        """The same rows as Arrow."""
+        try:
+            return self.dataset(name, part).to_table(columns=list(columns))
+        except Exception as e:
+            raise self.unreadable(name, e) from None
+
+    def local_files(self, name: str, part: Part | None = None) -> list[str]:
+        """Paths of the current files of a table on this machine (of some partitions); none in S3.
+
+        Raises TableError.
+        """
+        try:
+            return (
+                [f"{self.path(name)}/{path}" for path, _, _ in self._files(self._log(name), part)]
+                if self._store is None and self.exists(name)
+                else []
+            )
+        except Exception as e:
+            raise self.unreadable(name, e) from None
+
+    def dataset(self, name: str, part: Part | None = None) -> "pyarrow.dataset.Dataset":
+        """The table's current files, read as they are asked for; without rows where there is no
+        table. Raises TableError.
+        """
+        if not self.exists(name):
+            return pyarrow.dataset.dataset(arrow_table(TABLES[name], []))
+        try:
+            dataset = self._log(name).to_pyarrow_dataset()
+            if lacks := self._lacks(name, dataset.schema.names):
+                dataset = dataset.replace_schema(
+                    pa.schema(
+                        [
+                            *dataset.schema,
+                            *(
+                                pa.field(c.name, ARROW[c.type])
+                                for c in TABLES[name].columns
+                                if c.name in lacks
+                            ),
+                        ]
+                    )
+                )
+        except Exception as e:
+            raise self.unreadable(name, e) from None
+        wanted = [
+            pyarrow.dataset.field(c).isin(pa.array(list(values), dataset.schema.field(c).type))
+            for c, values in (part or {}).items()
+        ]
+        return dataset.filter(functools.reduce(operator.and_, wanted)) if wanted else dataset
+
+    def count(self, name: str, part: Part | None = None, above: Above | None = None) -> int:
+        """Rows of some partitions (None: of the table), from the log alone; with `above`, of the
+        files that have such a row.
+        """
+        return (
+            sum(n for _, _, n in self._files(self._log(name), part, above))
+            if self.exists(name)
+            else 0
+        )
+
+    def bytes(self, name: str) -> int:
+        """Size of the table's current files."""
+        return (
+            sum(size for _, size, _ in self._files(self._log(name), None))
+            if self.exists(name)
+            else 0
+        )
+
+    def replace(
+        self, name: str, data: "DataFrame | Sequence[Mapping[str, Any]]", part: Part | None = None
+    ) -> None:
+        """Put `data` in place of the rows of some partitions (None: of the whole table).
+
+        data: a frame, or rows with times as Unix s; columns that it lacks are null. All its rows
+        must lie in `part`.
+        """
+        self.commit(name, self.write(name, data, part), part)
+
+    def write(
+        self, name: str, data: "DataFrame | Sequence[Mapping[str, Any]]", part: Part | None = None
+    ) -> "list[AddAction]":
+        """The data files of `replace`, which no reader sees before `commit`."""
+        t = TABLES[name]
+        several = [c for c in t.partition_by if len((part or {}).get(c, ())) != 1]
+        if isinstance(data, Sequence):
+            return self._write(t, sorted(data, key=lambda r: [str(r.get(c)) for c in several]))
+        frame = self.conform(name, data)
+        if several:  # a partition in one task, so in one file, in the order of its key
+            frame = frame.repartition(*several).sortWithinPartitions(*several, *t.key)
+        return self.files(
+            frame.mapInArrow(functools.partial(write_files, t, self._where(t)), FILES_DDL)
+        )
+
+    def files(self, written: "DataFrame") -> "list[AddAction]":
+        """Lets tasks that write data files themselves do so. written: FILES_DDL."""
+        return [add_action(r.asDict()) for r in written.collect()]
+
+    def writer(self, name: str) -> Callable[[], TableWriter]:
+        """Makes, in a task, a writer of data files; their rows (FILES_DDL) are for `files` and
+        `commit`.
+        """
+        return functools.partial(TableWriter, TABLES[name], self._where(TABLES[name]))
+
+    def commit(self, name: str, adds: "Sequence[AddAction]", part: Part | None) -> None:
+        """Put data files in place of those of some partitions (None: of the whole table)."""
+        if stray := [
+            a
+            for a in adds
+            if part is not None
+            and any(a.partition_values[c] not in map(str, values) for c, values in part.items())
+        ]:
+            raise TableError(
+                f"table {name}: rows of {stray[0].partition_values} were given for"
+                f" {dict(part or {})}; nothing was committed"
+            )
+        self._commit(TABLES[name], adds, part)
+
+    def append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows (times as Unix s) to an unpartitioned table; another writer's rows stay."""
+        t = TABLES[name]
+        self._commit(t, self._write(t, rows), None, keep=True)
+
+    def _write(self, t: Table, rows: Sequence[Mapping[str, Any]]) -> "list[AddAction]":
+        return [
+            add_action(r)
+            for b in write_files(t, self._where(t), arrow_table(t, rows).to_batches())
+            for r in b.to_pylist()
+        ]
+
+    def _where(self, t: Table) -> Where:
+        return Where(self.path(t.name), self._s3, self._spool)
+
+    def _commit(
+        self, t: Table, adds: "Sequence[AddAction]", part: Part | None, keep: bool = False
+    ) -> None:
+        """One commit: adds these files and, unless `keep`, removes those of the partitions.
+
+        Done once, whatever answers are lost.
+        """
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        put_id, give_up, tries = uuid.uuid4().hex, time.monotonic() + self._s3.give_up_s, 0
+        self._widen(t)
+        while True:
+            version, put = self._ready(t, adds, part, keep, put_id)
+            self.guard()
+            try:
+                return put()
+            except (DeltaError, OSError) as e:
+                error, tries = e, tries + 1
+            if self._store is None and not isinstance(
+                error, CommitFailedError
+            ):  # the disk, not another writer
+                raise error
+            now = self._log(t.name).version() if self.exists(t.name) else -1
+            if any(put_id in self._entry(t, n) for n in range(version + 1, now + 1)):
+                return
+            if self._store is not None and now == version:
+                if time.monotonic() > give_up:
+                    raise self._unreachable(t.name, error)
+            elif (
+                not keep or tries == APPEND_TRIES
+            ):  # two writers at once are a breach of W: the second fails
+                raise TableError(
+                    f"table {t.name} at {self.path(t.name)} was written by another process at the"
+                    " same time; nothing was committed here: end the other one and run the same"
+                    " command again"
+                )
+            time.sleep(random.uniform(0, _PAUSE_S))
+
+    def _ready(
+        self, t: Table, adds: "Sequence[AddAction]", part: Part | None, keep: bool, put_id: str
+    ) -> tuple[int, Callable[[], None]]:
+        """The version that a commit follows (-1: no table yet), and the commit."""
+        from deltalake import CommitProperties
+        from deltalake.transaction import RemoveAction, create_table_with_add_actions
+
+        done = CommitProperties(custom_metadata={_PUT_ID: put_id}, max_commit_retries=0)
+        if not self.exists(t.name):
+            settings = {
+                "delta.checkpointInterval": "100" if self._store is None else "10",
+                _STATS: ",".join(t.stats),
+            }
+            return -1, lambda: create_table_with_add_actions(
+                self.path(t.name),
+                delta_schema(t),
+                adds,
+                partition_by=list(t.partition_by),
+                configuration=settings,
+                commit_properties=done,
+                storage_options=self._options(),
+            )
+        log = self._log(t.name)
+        now_ms = round(time.time() * 1000)
+        gone = (
+            []
+            if keep
+            else [
+                RemoveAction(path, True, now_ms, size, None)
+                for path, size, _ in self._files(log, part)
+            ]
+        )
+        if not adds and not gone:
+            return log.version(), lambda: None
+        return log.version(), lambda: log.create_write_transaction(
+            [*adds, *gone], "append", log.schema(), list(t.partition_by), commit_properties=done
+        )
+
+    def _entry(self, t: Table, version: int) -> str:
+        """A commit's text.
+
+        (delta-rs' history would keep the lease from being renewed while it reads.)
+        """
+        key = f"{t.name}/_delta_log/{version:020}.json"
+        return (
+            Path(self.root, key).read_bytes() if self._store is None else self._store.get(key)[0]
+        ).decode("utf-8", "replace")
+
+    def _log(self, name: str) -> "DeltaTable":
+        from deltalake import DeltaTable
+
+        try:
+            return DeltaTable(self.path(name), storage_options=self._options())
+        except OSError as e:
+            raise e if self._store is None else self._unreachable(name, e) from None
+
+    def _options(self) -> dict[str, str] | None:
+        """delta-rs' storage options."""
+        if self._store is None:
+            return None
+        from crawlkit.adapters.store.s3_objects import delta_options
+
+        return delta_options(self._s3)
+
+    def _files(
+        self, log: "DeltaTable", part: Part | None, above: Above | None = None
+    ) -> Iterator[tuple[str, int, int]]:
+        """(path, bytes, rows) of the current files of some partitions, without those that have no
+        row `above`.
+        """
+        actions = pa.table(log.get_add_actions(flatten=True))
+        wanted = {f"partition.{c}": {str(v) for v in values} for c, values in (part or {}).items()}
+        values = [actions.column(c).to_pylist() for c in wanted]
+        most = (
+            actions.column(f"max.{above[0]}").to_pylist()
+            if above is not None and f"max.{above[0]}" in actions.column_names
+            else None
+        )
+        for i, (path, size, rows) in enumerate(
+            zip(
+                *(actions.column(c).to_pylist() for c in ("path", "size_bytes", "num_records")),
+                strict=True,
+            )
+        ):
+            below = most is not None and most[i] is not None and most[i] <= above[1]
+            if not below and all(
+                str(column[i]) in allowed
+                for column, allowed in zip(values, wanted.values(), strict=True)
+            ):
+                yield path, size, rows
+
+    def conform(self, name: str, df: "DataFrame") -> "DataFrame":
+        """`df` with exactly the table's columns, in order, cast; what it lacks is null."""
+        have = set(df.columns)
+        return df.selectExpr(
+            *[
+                f"CAST({f'`{c.name}`' if c.name in have else 'NULL'} AS {c.type}) AS `{c.name}`"
+                for c in TABLES[name].columns
+            ]
+        )
+
+    def compact(self, name: str, vacuum_hours: float) -> None:
+        """Join small files, then remove files that no version younger than `vacuum_hours` names."""
+        from deltalake.exceptions import DeltaError
+
+        give_up = time.monotonic() + self._s3.give_up_s
+        while self.exists(name):
+            self.guard()
+            try:
+                log = self._log(name)
+                log.optimize.compact()
+                log.vacuum(
+                    math.ceil(vacuum_hours),
+                    dry_run=False,
+                    enforce_retention_duration=False,
+                    full=True,
+                )
+                return
+            except (DeltaError, OSError) as e:  # done or not: doing it again changes nothing
+                if self._store is None:
+                    raise
+                if time.monotonic() > give_up:
+                    raise self._unreachable(name, e) from None
+            time.sleep(_PAUSE_S)
+
+    def abort_unfinished(self, begun_before: float) -> int:
+        """Remove uploads of data files, and this machine's files on their way to the store, that
+        began before a time (Unix s) and were never finished; how many.
+        """
+        if self._store is None:
+            return 0
+        left = [
+            f
+            for f in self._spool.glob("*.parquet")
+            if _LEFT.fullmatch(f.name) and f.stat().st_mtime < begun_before
+        ]
+        for file in left:
+            file.unlink(missing_ok=True)
+        return self._store.abort_unfinished(begun_before) + len(left)
+
+    def _lacks(self, name: str, have: Sequence[str]) -> list[str]:
+        """Columns that the table got in a later version of this program: null until it is next
+        written. Raises TableError if it is no table of ours.
+        """
+        t = TABLES[name]
+        lacks = [c for c in t.column_names if c not in have]
+        if foreign := [c for c in lacks if c in (*t.key, *t.partition_by)]:
+            raise TableError(f"it has no column {', '.join(foreign)}")
+        return lacks
+
+    def _widen(self, t: Table) -> None:
+        """Give a table of an earlier version the columns that it lacks, and statistics of those
+        that it is read by now; commits of their own.
+        """
+        if self.exists(t.name):
+            log = self._log(t.name)
+            if lacks := self._lacks(t.name, [f.name for f in log.schema().fields]):
+                self.guard()
+                log.alter.add_columns([f for f in delta_schema(t).fields if f.name in lacks])
+            if log.metadata().configuration.get(_STATS) != ",".join(
+                t.stats
+            ):  # of other columns none is told, though the files' own lines have them
+                self.guard()
+                log.alter.set_table_properties({_STATS: ",".join(t.stats)})
+
+    def unreadable(self, name: str, e: Exception) -> Exception:
+        """What to raise when a table's files cannot be read."""
+        if self._store is not None and isinstance(e, OSError):
+            return self._unreachable(name, e)
+        what = "it" if self._store is not None else "the folder"
+        return TableError(
+            f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300};"
+            f" restore {what} from a copy"
+        )
+
+    def _unreachable(self, name: str, e: Exception) -> StoreUnavailable:
+        return self.unreachable(self.path(name), e, f"table {name} at ")
+
+    @staticmethod
+    def unreachable(place: str, e: Exception, what: str = "") -> StoreUnavailable:
+        """What to raise when the store of a place does not answer."""
+        said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(e)).split())
+        return (
+            e
+            if isinstance(e, StoreUnavailable)
+            else StoreUnavailable(
+                f"{what}{place} cannot be reached: {said:.400}; check that the store is up and"
+                " s3.endpoint_url is right"
+            )
+        )
+
+
+def spark_place(place: str) -> str:
+    """A place as Spark names it: its file system for S3 is s3a."""
+    return place.replace("s3://", "s3a://", 1) if place.startswith("s3://") else place
+
+
+def quote(value: str) -> str:
+    """A SQL string literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def in_list(column: str, values: Sequence[str | int]) -> str:
+    """`column IN (...)`, never empty (an empty list matches nothing)."""
+    return (
+        f"{column} IN"
+        f" ({', '.join(quote(v) if isinstance(v, str) else str(v) for v in sorted(values))})"
+        if values
+        else "false"
+    )

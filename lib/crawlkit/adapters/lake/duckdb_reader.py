@@ -1,0 +1,131 @@
+"""A crawl's tables and views in DuckDB: answers in a second, without a JVM; and sums over a large
+table.
+
+Functions of Spark's SQL that DuckDB has under other names are macros here, so that the views and
+docs/queries.md are one text for both.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from crawlkit.adapters.lake.delta import Part, Tables
+from crawlkit.tables import TABLES
+
+MACROS = (
+    "unix_millis(t) AS epoch_us(t) // 1000",
+    "unix_timestamp(t) AS CAST(floor(epoch(t)) AS BIGINT)",
+    "collect_list(x) AS list(x)",
+    "size(x) AS len(x)",
+)
+
+
+class QueryError(ValueError):
+    """A statement that DuckDB does not run; the message is its own."""
+
+
+def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> list[dict[str, Any]]:
+    """At most `limit` rows of a SELECT over the tables and `views` (name -> SELECT).
+
+    Raises QueryError, TableError.
+
+    `frontier` is `crawldb`, which is whole after each round while the table is small; `cc_index` is
+    not here.
+    """
+    if re.search(r"\bcc_index\b", query):
+        raise QueryError(
+            "cc_index is made by Spark: leave --engine out, or write it as a table by `crawlkit"
+            " export cc-index`"
+        )
+    with duckdb.connect(":memory:") as db:
+        db.execute("SET TimeZone = 'UTC'")
+        for macro in MACROS:
+            db.execute(f"CREATE MACRO {macro}")
+        views = {"frontier": "SELECT * FROM crawldb", **views}
+        used = _used(query, views) or _used(
+            " ".join([*TABLES, *views]), views
+        )  # of a query that names none (SHOW TABLES): all
+        for name in TABLES:
+            if name in used:  # to open one in S3 costs several calls
+                db.register(name, tables.dataset(name))
+        for name, sql in used.items():
+            if sql:
+                db.execute(f"CREATE VIEW {name} AS {sql}")
+        db.execute(
+            "SET enable_external_access = false"
+        )  # a query reads the crawl's tables and no other file
+        try:
+            rows: list[dict[str, Any]] = []
+            found = db.sql(query)
+            if found is None:
+                raise QueryError("it returns no rows: give a SELECT")
+            for batch in found.to_arrow_reader(max(1, min(limit, 10_000))):
+                rows += batch.slice(0, limit - len(rows)).to_pylist()
+                if len(rows) >= limit:
+                    break
+            return [
+                {
+                    name: v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v
+                    for name, v in r.items()
+                }
+                for r in rows
+            ]  # UTC, as Spark gives them
+        except duckdb.Error as e:
+            raise QueryError(str(e).splitlines()[0]) from None
+
+
+def _used(query: str, views: Mapping[str, str]) -> dict[str, str]:
+    """The tables ("") and views (SELECT) that a query names or may name, each after those that it
+    names itself.
+    """
+    found: dict[str, str] = {}
+    for name in re.findall(r"\w+", query.lower()):
+        if name in views and name not in found:
+            found |= {n: s for n, s in _used(views[name], views).items() if n not in found} | {
+                name: views[name]
+            }
+        elif name in TABLES:
+            found.setdefault(name, "")
+    return found
+
+
+def aggregate(
+    tables: Tables, name: str, query: str, values: Sequence[Any] = (), part: Part | None = None
+) -> list[tuple[Any, ...]]:
+    """Rows of a SELECT over a table (of some partitions), which it calls `t`; `values` stand for
+    its `?`. Raises TableError, StoreUnavailable.
+
+    Only the columns that it names are read, and what it adds up never is in memory. Not for columns
+    that a later version added, nor partition columns.
+    """
+    files = tables.local_files(name, part)
+    try:
+        with duckdb.connect(":memory:") as db:
+            db.execute("SET TimeZone = 'UTC'")
+            if files:
+                db.read_parquet(files, hive_partitioning=False).create_view("t")
+            else:
+                db.register("t", tables.dataset(name, part))
+            return db.execute(query, list(values)).fetchall()
+    except duckdb.Error as e:
+        raise tables.unreadable(name, e) from None
+
+
+def frontier_counts(tables: Tables, now: float) -> tuple[dict[str, int], int]:
+    """Known URLs by state, and how many are due at `now` (Unix s).
+
+    Raises TableError, StoreUnavailable.
+    """
+    rows = aggregate(
+        tables,
+        "crawldb",
+        "SELECT state, count(*), count(*) FILTER (WHERE next_fetch <= make_timestamptz(?) AND state"
+        " NOT IN ('dead', 'refused')) FROM t GROUP BY state",
+        [round(now * 1e6)],
+    )
+    return {state: n for state, n, _ in rows}, sum(due for _, _, due in rows)

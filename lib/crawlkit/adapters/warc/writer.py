@@ -1,0 +1,376 @@
+"""WARC 1.1 files: written under a name ending in `.open`, read back, then handed on (REQUIREMENTS
+F1, F2).
+
+Role: one `WarcWriter` a slot attempt. A file that has its final name is complete and was verified;
+a file that ends in `.open` is garbage after a crash. One gzip member a record.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from isal import igzip_lib, isal_zlib
+
+from crawlkit.adapters.net.site_logins import SESSION
+from crawlkit.adapters.warc.check import check
+from crawlkit.model import Answer
+from crawlkit.outcomes import Reason, Refused
+from crawlkit.rules.warc.digests import sha1_digest, sha1_pair, sha1_urn
+from crawlkit.rules.warc.stored_http import (
+    protocol,
+    stored_head,
+    stored_request,
+    target_uri,
+    without_set_cookie,
+)
+
+GZIP_LEVEL = 1
+SMALL_BYTES, SMALL_LEVEL = (
+    1024,
+    0,
+    # a Huffman code of its own saves a request's record 150 bytes and takes three quarters of its
+    # time
+)
+LARGE_BYTES, PIECE_BYTES = 1 << 20, 1 << 18
+CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
+IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:crawlkit:warc-record").bytes
+_BREAKS = re.compile(r"[\r\n]")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The stored copy that a revisit refers to."""
+
+    url: str
+    date: float  # Unix s: its WARC-Date
+    payload_digest: str  # "sha1:BASE32"
+    record_id: str | None = None  # "<urn:uuid:...>"
+
+
+class Block(NamedTuple):
+    """What is stored of an answer: status line and header as a record has them, and both digests
+    ("sha1:BASE32").
+    """
+
+    head: bytes
+    payload_digest: str  # of the answer's body
+    digest: str  # of head and body
+
+
+class Written(NamedTuple):
+    """Where a response or revisit record stands."""
+
+    filename: str
+    offset: int
+    length: int  # of the gzip member
+    record_id: str
+    record_type: str  # response, revisit
+    payload_digest: str  # "sha1:BASE32"
+    body_bytes: int  # stored payload; 0 in a revisit
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A closed, verified file."""
+
+    path: Path
+    filename: str
+    size: int
+    records: int
+
+
+def record_id(capture_id: str, kind: str = "response") -> str:
+    """The same capture has the same record ids whenever it is written."""
+    return sha1_urn(_NAMESPACE, f"{kind}:{capture_id}".encode())
+
+
+def warc_date(unix_s: float) -> str:
+    """UTC in seconds (WARC 1.1 5.4, W3CDTF)."""
+    return _date(int(unix_s // 1))
+
+
+@functools.lru_cache(maxsize=64)
+def _date(unix_s: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_s))
+
+
+class WarcWriter:
+    """Writes the records of one slot attempt into files that roll by size and age.
+
+    Args:
+        folder: local folder of the files.
+        name: `{crawl_id}`, `{round}`, `{slot}`, `{attempt}` in the file name, in this order.
+        info: fields of each file's warcinfo record (software, http-header-user-agent, robots, ...).
+        roll_bytes, roll_s: a file is due to be closed at this size or age.
+        clock: Unix s, for file names, warcinfo dates and ages.
+        compress: False writes plain WARC (`.warc`).
+        set_cookie: False leaves the Set-Cookie lines of all responses out, not only those of
+            sessions.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: tuple[str, str, int, int],
+        info: Mapping[str, str],
+        *,
+        roll_bytes: int,
+        roll_s: float,
+        clock: Callable[[], float] = time.time,
+        compress: bool = True,
+        set_cookie: bool = True,
+    ) -> None:
+        self._folder, self._name, self._info = folder, name, dict(info)
+        self._roll_bytes, self._roll_s, self._clock, self._compress = (
+            roll_bytes,
+            roll_s,
+            clock,
+            compress,
+        )
+        self._set_cookie = set_cookie
+        self._file: io.BufferedWriter | None = None
+        self._filename = self._warcinfo_id = ""
+        self._opened = 0.0
+        self._offset = self._records = self._files = self._logs = 0
+
+    def block(self, answer: Answer) -> Block:
+        """The block of an answer's record, for `write`; with it comes the digest by which an
+        earlier copy is found.
+        """
+        received = (
+            answer.header_bytes
+            if self._set_cookie and SESSION not in answer.notes
+            else without_set_cookie(answer.header_bytes)
+        )
+        head = stored_head(received, len(answer.body), answer.status)
+        return Block(head, *sha1_pair(head, answer.body))
+
+    def write(
+        self,
+        answer: Answer,
+        capture_id: str,
+        *,
+        earlier: Earlier | None = None,
+        metadata: Sequence[tuple[str, str]] = (),
+        block: Block | None = None,
+    ) -> Written:
+        """Request, response or revisit, and (with `metadata`) metadata record of one answer.
+
+        A 304 with `earlier` is a server-not-modified revisit, a whole body whose digest is that of
+        `earlier` an identical-payload-digest revisit; everything else a response. `block`: what
+        `block` gave, if it was asked before. Raises OSError if the disk refuses.
+        """
+        if self._file is None:
+            self._open()
+        head, digest, block_digest = block or self.block(answer)
+        profile, body = None, answer.body
+        if earlier is not None:
+            same = answer.body and not answer.truncated and digest == earlier.payload_digest
+            profile = NOT_MODIFIED if answer.status == 304 else IDENTICAL_PAYLOAD if same else None
+        kind = "response"
+        if profile:
+            kind, body, digest, block_digest = "revisit", b"", earlier.payload_digest, None
+        uri, response_id = target_uri(answer.url), record_id(capture_id)
+        common = [
+            f"WARC-Date: {warc_date(answer.wall_start)}",
+            f"WARC-Warcinfo-ID: {self._warcinfo_id}",
+        ]
+        if answer.ip:
+            common.append(f"WARC-IP-Address: {answer.ip}")
+        if answer.request_bytes:
+            fields = [
+                *common,
+                f"WARC-Record-ID: {record_id(capture_id, 'request')}",
+                f"WARC-Concurrent-To: {response_id}",
+            ]
+            self._put(
+                "request",
+                uri,
+                fields,
+                stored_request(answer.request_bytes),
+                "application/http; msgtype=request",
+            )
+        fields = [*common, f"WARC-Record-ID: {response_id}", f"WARC-Payload-Digest: {digest}"]
+        if answer.truncated:
+            fields.append(f"WARC-Truncated: {answer.truncated}")
+        if name := protocol(answer.http_version):
+            fields.append(f"WARC-Protocol: {name}")
+        if profile:
+            fields += [
+                f"WARC-Profile: {profile}",
+                f"WARC-Refers-To-Target-URI: {target_uri(earlier.url)}",
+                f"WARC-Refers-To-Date: {warc_date(earlier.date)}",
+            ]
+            if earlier.record_id:
+                fields.append(f"WARC-Refers-To: {earlier.record_id}")
+        offset, length = self._put(
+            kind, uri, fields, head, "application/http; msgtype=response", body, block_digest
+        )
+        if metadata:
+            fields = [
+                *common,
+                f"WARC-Record-ID: {record_id(capture_id, 'metadata')}",
+                f"WARC-Concurrent-To: {response_id}",
+            ]
+            self._put("metadata", uri, fields, _warc_fields(metadata), "application/warc-fields")
+        return Written(self._filename, offset, length, response_id, kind, digest, len(body))
+
+    def write_log(self, lines: Iterable[tuple[str, bytes]]) -> None:
+        """A metadata record of `name: JSON` lines (application/warc-fields) that speaks of the
+        whole file; opens a file if none is open. Raises OSError.
+        """
+        if self._file is None:
+            self._open()
+        self._logs += 1
+        fields = [
+            f"WARC-Date: {warc_date(self._clock())}",
+            f"WARC-Warcinfo-ID: {self._warcinfo_id}",
+            f"WARC-Record-ID: {record_id(f'{self._filename}#{self._logs}', 'log')}",
+        ]
+        self._put(
+            "metadata",
+            None,
+            fields,
+            b"".join(name.encode() + b": " + line.rstrip(b"\n") + b"\r\n" for name, line in lines),
+            "application/warc-fields",
+        )
+
+    def due(self) -> bool:
+        """Is it time to close the open file?"""
+        return self._file is not None and (
+            self._offset >= self._roll_bytes or self._clock() - self._opened >= self._roll_s
+        )
+
+    def close(self) -> Finished | None:
+        """Closes the open file, reads it back and gives it its final name; None if none is open.
+
+        Raises Refused (WARC_DAMAGED) if what the disk holds is not what was written.
+        """
+        if self._file is None:
+            return None
+        file, self._file = self._file, None
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        part, path = self._folder / f"{self._filename}.open", self._folder / self._filename
+        verdict = check(part)
+        if (
+            not verdict["ok"]
+            or verdict["records"] != self._records
+            or part.stat().st_size != self._offset
+        ):
+            raise Refused(
+                Reason.WARC_DAMAGED,
+                f"{part.name}: {verdict['error'] or 'digests or records differ'}",
+            )
+        part.rename(path)
+        return Finished(path, self._filename, self._offset, self._records)
+
+    def abandon(self) -> None:
+        """Drops the open file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            (self._folder / f"{self._filename}.open").unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        self._opened = self._clock()
+        self._files += 1
+        stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(self._opened))
+        crawl, round_id, slot, attempt = (_UNSAFE.sub("_", str(part)) for part in self._name)
+        self._filename = (
+            f"{crawl}-{stamp}-{round_id}-{slot}-{attempt}-{self._files}.warc"
+            + ".gz" * self._compress
+        )
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._file = open(self._folder / f"{self._filename}.open", "xb", buffering=1 << 18)
+        self._offset = self._records = 0
+        self._warcinfo_id = record_id(self._filename, "warcinfo")
+        fields = [
+            f"WARC-Date: {warc_date(self._opened)}",
+            f"WARC-Record-ID: {self._warcinfo_id}",
+            f"WARC-Filename: {self._filename}",
+        ]
+        info = {"format": "WARC File Format 1.1", "conformsTo": CONFORMS_TO, **self._info}
+        self._put("warcinfo", None, fields, _warc_fields(info.items()), "application/warc-fields")
+
+    def _put(
+        self,
+        kind: str,
+        uri: str | None,
+        fields: list[str],
+        head: bytes,
+        content_type: str,
+        body: bytes = b"",
+        digest: str | None = None,
+    ) -> tuple[int, int]:
+        """Frames and compresses one record, whose block is head and body (`digest`: the block's, if
+        it is known): (offset, length).
+        """
+        named = [
+            f"WARC-Type: {kind}",
+            *((f"WARC-Target-URI: {uri}",) if uri else ()),
+            *fields,
+            f"WARC-Block-Digest: {digest or sha1_digest(head, body)}",
+            f"Content-Type: {content_type}",
+            f"Content-Length: {len(head) + len(body)}",
+        ]
+        pieces = (_record_head(named), head, body, b"\r\n\r\n")
+        if not self._compress:
+            data = pieces
+        elif len(body) < LARGE_BYTES:
+            record = b"".join(pieces)
+            data = (
+                igzip_lib.compress(
+                    record,
+                    GZIP_LEVEL if len(record) > SMALL_BYTES else SMALL_LEVEL,
+                    flag=igzip_lib.COMP_GZIP,
+                ),
+            )
+        else:  # no copy of the whole
+            data = _compressed(pieces)
+        length = 0
+        for piece in data:
+            self._file.write(piece)
+            length += len(piece)
+        offset = self._offset
+        self._offset += length
+        self._records += 1
+        return offset, length
+
+
+def _record_head(fields: list[str]) -> bytes:
+    """Version line and fields of a record, UTF-8 (WARC 1.1 4).
+
+    A line break in a value becomes a space: it could open another field.
+    """
+    text = "\r\n".join(fields)
+    if text.count("\n") != len(fields) - 1 or text.count("\r") != len(fields) - 1:
+        text = "\r\n".join([_BREAKS.sub(" ", field) for field in fields])
+    return f"WARC/1.1\r\n{text}\r\n\r\n".encode("utf-8", "replace")
+
+
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """One gzip member, piece by piece."""
+    stream = isal_zlib.compressobj(GZIP_LEVEL, wbits=31)
+    for piece in pieces:
+        for at in range(0, len(piece), PIECE_BYTES):
+            yield stream.compress(memoryview(piece)[at : at + PIECE_BYTES])
+    yield stream.flush()
+
+
+def _warc_fields(fields: Sequence[tuple[str, str]]) -> bytes:
+    """application/warc-fields (WARC 1.1 Annex B): no value may open another line."""
+    return "".join(f"{name}: {' '.join(str(value).split())}\r\n" for name, value in fields).encode()

@@ -1,0 +1,327 @@
+"""`crawlkit export ...`: files for other tools, read from the tables (without Spark) and the WARC
+files; `crawlkit reconcile`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from crawlkit.cli.app import (
+    DEFAULT_DATA,
+    AsJson,
+    ConfigFile,
+    Data,
+    Now,
+    RoundId,
+    Sets,
+    app,
+    emit,
+    guarded,
+    parse_now,
+)
+from crawlkit.config import ConfigError, load_config
+
+export = typer.Typer(
+    no_args_is_help=True,
+    help=(
+        "Write files that other tools read: cdxj, wet, wat, wacz, urls, pages, hostgraph, cc-index."
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(export, name="export")
+Out = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--out",
+        metavar="PATH",
+        help=(
+            "Where to write (default: below DIR/export). What is there is replaced once the new is"
+            " whole."
+        ),
+    ),
+]
+
+
+def _out(data: str, out: Path | None, name: str) -> Path:
+    """Where an export goes. Raises ConfigError."""
+    if out is None and "://" in data:
+        raise ConfigError(f"--data {data}: exports are written to local files: give --out PATH")
+    if out is not None and re.match(r"[a-z0-9]+:/", str(out)):  # as Path writes s3://
+        raise ConfigError(
+            f"--out {out}: exports are written to local files (`cc-index` alone goes to S3): give a"
+            " path, and copy what is there"
+        )
+    return out or Path(data, "export", name)
+
+
+def _run(
+    data: str,
+    config: Path | None,
+    sets: list[str] | None,
+    as_json: bool,
+    work: Callable[[Any], dict[str, Any]],
+) -> None:
+    from crawlkit.exports.source import Source
+
+    guarded(
+        lambda: emit(
+            work(Source(data, load_config(config, tuple(sets or ())))),
+            as_json,
+            lambda v: json.dumps(v, indent=1),
+        )
+    )
+
+
+@app.command("cdxj")
+@export.command("cdxj")
+def cdxj(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    round_id: RoundId = None,
+    warc: Annotated[
+        Optional[list[Path]],
+        typer.Option("--warc", metavar="FILE", help="Index these WARC files instead of a crawl."),
+    ] = None,
+    zipnum: Annotated[
+        int,
+        typer.Option(
+            "--zipnum",
+            metavar="LINES",
+            min=0,
+            help="Write gzip blocks of so many lines and cluster.idx into the folder PATH.",
+        ),
+    ] = 0,
+    more: Annotated[
+        bool,
+        typer.Option(
+            "--more", help="Also the fields redirect and truncated of Common Crawl's index."
+        ),
+    ] = False,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """The sorted CDXJ index of the stored records.
+
+    \b
+    crawlkit export cdxj --data site --out index.cdxj
+    crawlkit export cdxj --data site --out cdx --zipnum 3000
+    crawlkit export cdxj --warc one.warc.gz --warc two.warc.gz --out index.cdxj
+    """
+    from crawlkit.exports.cdxj import export_cdxj, index_warcs
+
+    name = "cdx" if zipnum else "index.cdxj"
+    if warc:
+        guarded(
+            lambda: emit(
+                index_warcs(warc, _out(data, out, name), zipnum),
+                as_json,
+                lambda v: json.dumps(v, indent=1),
+            )
+        )
+    else:
+        _run(
+            data,
+            config,
+            set_,
+            as_json,
+            lambda s: export_cdxj(
+                s, _out(data, out, name), round_id=round_id, block_lines=zipnum, more=more
+            ),
+        )
+
+
+@export.command("wet")
+def wet(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    round_id: RoundId = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """The visible text of the pages as WET files, one a round.
+
+    \b
+    crawlkit export wet --data site --out wet/
+    """
+    from crawlkit.exports.wet import export_wet
+
+    _run(data, config, set_, as_json, lambda s: export_wet(s, _out(data, out, "wet"), round_id))
+
+
+@export.command("wat")
+def wat(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    round_id: RoundId = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """The metadata of the records (headers, titles, links) as WAT files, one for each WARC file.
+
+    \b
+    crawlkit export wat --data site --out wat/
+    """
+    from crawlkit.exports.wet import export_wat
+
+    _run(data, config, set_, as_json, lambda s: export_wat(s, _out(data, out, "wat"), round_id))
+
+
+@export.command("wacz")
+def wacz(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    round_id: RoundId = None,
+    title: Annotated[str, typer.Option(help="Title of the collection (default: crawl.id).")] = "",
+    text: Annotated[
+        bool, typer.Option("--text", help="Put the pages' text into the pages list.")
+    ] = False,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """One WACZ file: WARC files, index and pages, for replay in a browser.
+
+    \b
+    crawlkit export wacz --data site --out site.wacz --title "My site"
+    """
+    from crawlkit.exports.wacz import export_wacz
+
+    _run(
+        data,
+        config,
+        set_,
+        as_json,
+        lambda s: export_wacz(
+            s,
+            _out(data, out, f"{s.cfg.crawl.id}.wacz"),
+            title=title,
+            round_id=round_id,
+            with_text=text,
+        ),
+    )
+
+
+@export.command("urls")
+def urls(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    now: Now = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """The daily snapshot of all known URLs: PATH/date=YYYY-MM-DD/urls.parquet (--now chooses the date).
+
+    \b
+    crawlkit export urls --data site --out snapshots/
+    """
+    from crawlkit.exports.lists import export_urls
+
+    _run(
+        data,
+        config,
+        set_,
+        as_json,
+        lambda s: export_urls(
+            s, _out(data, out, "urls"), time.strftime("%Y-%m-%d", time.gmtime(parse_now(now)))
+        ),
+    )
+
+
+@export.command("pages")
+def pages(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """An indexer's feed, JSON lines: each canonical page with its text and its aliases.
+
+    \b
+    crawlkit export pages --data site --out feed.jsonl
+    """
+    from crawlkit.exports.lists import export_pages
+
+    _run(data, config, set_, as_json, lambda s: export_pages(s, _out(data, out, "pages.jsonl")))
+
+
+@export.command("hostgraph")
+def hostgraph(
+    data: Data = DEFAULT_DATA,
+    out: Out = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """The host graph: vertices.txt.gz and edges.txt.gz.
+
+    \b
+    crawlkit export hostgraph --data site --out graph/
+    """
+    from crawlkit.exports.lists import export_hostgraph
+
+    _run(data, config, set_, as_json, lambda s: export_hostgraph(s, _out(data, out, "hostgraph")))
+
+
+@export.command("cc-index")
+def cc_index(
+    data: Data = DEFAULT_DATA,
+    out: Annotated[
+        Optional[str],
+        typer.Option(
+            "--out",
+            metavar="PLACE",
+            help="Folder or s3://bucket/prefix of the Delta table (default: DIR/export/cc_index).",
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """An index with Common Crawl's columns as a Delta table, partitioned by crawl and subset.
+
+    \b
+    crawlkit export cc-index --data site --out s3://bucket/cc_index
+    """
+    from crawlkit.exports.cc_index import export_cc_index
+
+    _run(
+        data,
+        config,
+        set_,
+        as_json,
+        lambda s: export_cc_index(s, out or f"{s.crawl.data}/export/cc_index"),
+    )
+
+
+@app.command()
+def reconcile(
+    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
+) -> None:
+    """Compare tables and WARC files record by record. Exit 1 if they differ.
+
+    \b
+    crawlkit reconcile --data site
+    """
+    from crawlkit.exports.source import Source
+    from crawlkit.upkeep.reconcile import reconcile as compare
+    from crawlkit.upkeep.reconcile import reconcile_text
+
+    def run() -> None:
+        found = compare(Source(data, load_config(config, tuple(set_ or ()))))
+        emit(found, as_json, reconcile_text)
+        if not found["ok"]:
+            raise typer.Exit(1)
+
+    guarded(run)

@@ -1,0 +1,244 @@
+"""One URL by itself: fetched by a real slot (guard, robots.txt, pace, stop list), and read as the
+parse stage reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from crawlkit.adapters.store.objects import LocalObjects, ObjectMissing
+from crawlkit.adapters.store.parts import read_slot
+from crawlkit.adapters.store.stop_list import ORDERS_KEY
+from crawlkit.adapters.warc.record_store import RecordReader
+from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
+from crawlkit.control.commands import plain_tables
+from crawlkit.model import Capture, FetchItem
+from crawlkit.outcomes import Refused
+from crawlkit.round.state import Crawl, CrawlError
+from crawlkit.rules.http.content_coding import decode_content
+from crawlkit.rules.page.page import parse_page
+from crawlkit.rules.politeness.host_state import HostState
+from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, host_of, origin_of, url_key
+from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.slot.inputs import SlotIO
+from crawlkit.slot.run import run_slot
+
+ROUND = "one"
+MAX_DECODED_BYTES = 32 * 1024 * 1024
+
+
+@dataclasses.dataclass(slots=True)
+class One:
+    """What came of one URL: its outcome, and the answer if one was stored."""
+
+    capture: Capture
+    robots: Capture | None
+    headers: list[tuple[str, str]]
+    payload: bytes
+
+    def summary(self) -> dict[str, Any]:
+        c = self.capture
+        row = {
+            k: getattr(c, k)
+            for k in (
+                "url",
+                "outcome",
+                "reason",
+                "detail",
+                "status",
+                "content_type",
+                "body_bytes",
+                "truncated",
+                "redirect_to",
+                "ip",
+                "started",
+                "ended",
+                "robots_line",
+            )
+        }
+        return row | {
+            "robots": (
+                None
+                if self.robots is None
+                else {
+                    "outcome": self.robots.outcome,
+                    "status": self.robots.status,
+                    "reason": self.robots.reason,
+                }
+            ),
+            "headers": self.headers,
+        }
+
+
+def fetch_one(url: str, cfg: Config, crawl: Crawl | None = None) -> One:
+    """Fetch a URL now.
+
+    With a crawl its hosts' pace and its stop list hold, and the pace is kept for the next call.
+
+    Raises Refused (no such URL), ConfigError (the placeholder agent), CrawlError (a round is
+    fetching that host).
+    """
+    url = canonicalize(url, policy=UrlPolicy.of(cfg.urls))
+    host, domain = host_of(url), registered_domain(host_of(url))
+    if cfg.agent.info_url == PLACEHOLDER_INFO_URL and not cfg.fetch.is_loopback(host):
+        raise ConfigError(
+            f"agent.info_url is still the placeholder, so {host} is not asked: set it to a page"
+            " that explains your crawler, for example --set agent.info_url=https://you.example/bot"
+        )
+    if crawl is None:
+        return _fetch(url, host, domain, cfg, None, None)
+    with crawl.lock:  # no round can claim the bucket meanwhile
+        taken = crawl.claims().get(host_bucket(domain, cfg.frontier.buckets))
+        if taken:
+            raise CrawlError(
+                f"round {taken} has the bucket of {host}: its pace is that round's; wait for"
+                " its end"
+            )
+        return _fetch(url, host, domain, cfg, crawl, _state(crawl, host, domain))
+
+
+def _state(crawl: Crawl, host: str, domain: str) -> str | None:
+    """The host's newest pace: of the last round, or of a later call of ours."""
+    rows = plain_tables(crawl).rows(
+        "hostdb",
+        ["state_json"],
+        {"host_bucket": [host_bucket(domain, crawl.cfg.frontier.buckets)], "host": [host]},
+    )
+    texts = [r["state_json"] for r in rows if r["state_json"]]
+    try:
+        texts.append(crawl.objects.get(f"one/{host}.json")[0].decode())
+    except ObjectMissing:
+        pass
+    return max(texts, key=lambda t: HostState.from_json(t).last_request_end or 0.0, default=None)
+
+
+def _fetch(
+    url: str, host: str, domain: str, cfg: Config, crawl: Crawl | None, state: str | None
+) -> One:
+    robots_url = origin_of(url) + "/robots.txt"
+    items = [
+        FetchItem(
+            ROUND, url_key(robots_url), robots_url, host, domain, 0, 0, "robots", host_state=state
+        ),
+        FetchItem(ROUND, url_key(url), url, host, domain, 0, 1),
+    ]
+    with tempfile.TemporaryDirectory(prefix="crawlkit-one-") as folder:
+        objects, warcs = LocalObjects(Path(folder, "state")), LocalObjects(Path(folder, "warc"))
+        if crawl is not None:
+            try:
+                objects.put(ORDERS_KEY, crawl.objects.get(ORDERS_KEY)[0])
+            except ObjectMissing:
+                pass
+        run_slot(items, cfg, SlotIO(objects, warcs, Path(folder, "spool")))
+        records = [r for part in read_slot(objects, ROUND, 0) for r in part.records]
+        captures = [r for r in records if isinstance(r, Capture) and r.is_outcome]
+        page = next(c for c in captures if c.kind == "page")
+        robots = next((c for c in captures if c.kind == "robots"), None)
+        if crawl is not None and (
+            states := [r for r in records if isinstance(r, HostState) and r.host == host]
+        ):
+            newest = max(states, key=lambda s: s.last_request_end or 0.0)
+            crawl.objects.put(f"one/{host}.json", newest.to_json().encode())
+        headers, payload = (
+            RecordReader(warcs)(
+                page.warc_filename, page.warc_record_offset, page.warc_record_length
+            )
+            if page.warc_filename
+            else ([], b"")
+        )
+        return One(page, robots, headers, payload)
+
+
+def parse_one(
+    body: bytes,
+    url: str,
+    cfg: Config,
+    content_type: str | None = None,
+    headers: list[tuple[str, str]] | None = None,
+) -> dict[str, Any]:
+    """What a body says, as the parse stage reads it: title, texts, links, robots directives,
+    digests. Raises Refused (no such URL).
+    """
+    policy = UrlPolicy.of(cfg.urls)
+    decoded = decode_content(
+        body, [v for k, v in headers or () if k.lower() == "content-encoding"], MAX_DECODED_BYTES
+    )
+    page = parse_page(
+        decoded.body,
+        canonicalize(url, policy=policy),
+        content_type,
+        headers or (),
+        cfg.agent.name,
+        policy,
+    )
+    robots, meta = page.robots, page.metadata
+    return {
+        "url": page.url,
+        "kind": page.kind,
+        "charset": page.encoding.name if page.encoding else None,
+        "title": page.title,
+        "description": meta.description,
+        "language": page.language,
+        "canonical": page.links.canonical,
+        "robots": list(robots.directives),
+        "noindex": robots.noindex,
+        "nofollow": robots.nofollow,
+        "text": page.text,
+        "main_text": page.main_text,
+        "links": [
+            {
+                "kind": link.kind,
+                "url": link.url,
+                "anchor": link.anchor,
+                "rel": link.rel,
+                "refused": None if link.refused is None else str(link.refused),
+            }
+            for link in page.links.links
+        ],
+        "structured": json.loads(json.dumps(page.structured, default=str)),
+        "body_sha256": page.body_sha256,
+        "text_sha256": page.prints.text_sha256,
+        "simhash": page.prints.simhash,
+        "flags": list(page.flags),
+        "error": None if page.error is None else str(page.error),
+    }
+
+
+def read_and_parse(
+    source: str,
+    cfg: Config,
+    crawl: Crawl | None = None,
+    url: str | None = None,
+    content_type: str | None = None,
+) -> dict[str, Any]:
+    """parse_one of a file (`url` is its address), or of a URL that is fetched first.
+
+    Raises OSError, Refused, ConfigError, CrawlError.
+    """
+    if source.startswith(("http://", "https://")):
+        got = fetch_one(source, cfg, crawl)
+        if not got.capture.warc_filename or got.capture.status is None or got.capture.status >= 300:
+            raise Refused(
+                got.capture.reason or got.capture.outcome,
+                f"{got.capture.url}: {got.capture.outcome}, status {got.capture.status}",
+            )
+        return parse_one(got.payload, got.capture.url, cfg, got.capture.content_type, got.headers)
+    path = Path(source)
+    if path.stat().st_size > MAX_DECODED_BYTES:
+        raise ConfigError(f"{source}: larger than {MAX_DECODED_BYTES} bytes")
+    kind = content_type or {
+        ".html": "text/html",
+        ".htm": "text/html",
+        ".xhtml": "application/xhtml+xml",
+        ".txt": "text/plain",
+        ".json": "application/json",
+        ".pdf": "application/pdf",
+        ".xml": "application/xml",
+    }.get(path.suffix.lower())
+    return parse_one(
+        path.read_bytes(), url or f"http://localhost/{path.name.replace('%', '')}", cfg, kind
+    )

@@ -1,0 +1,327 @@
+"""Sitemaps (sitemaps.org protocol): XML, index, text, RSS and Atom forms (REQUIREMENTS A2).
+
+Bounded: 50 MiB unpacked, 50,000 entries, a million tags; what was read before a limit or a fault
+stays, and `partial` says so. Which entries a sitemap may name follows the protocol's rules on
+location and cross submits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from crawlkit.outcomes import Refused
+from crawlkit.rules.feeds import syndication
+from crawlkit.rules.feeds.gzip_text import MAX_BYTES, Source
+from crawlkit.rules.feeds.timestamps import w3c_date
+from crawlkit.rules.feeds.xml_scanner import (
+    EVENTS_AN_ADDRESS,
+    Event,
+    Scanner,
+    attributes_of,
+    has_reference,
+)
+from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of, origin_of
+from crawlkit.rules.url.domains import registered_domain
+
+MAX_ENTRIES = 50_000
+DEFAULT_PRIORITY = 0.5
+
+
+@dataclass(slots=True)
+class Entry:
+    """One page of a sitemap or feed. `lastmod` is Unix seconds; addresses are canonical."""
+
+    url: str
+    lastmod: float | None = None
+    priority: float = DEFAULT_PRIORITY
+    images: list[str] = field(default_factory=list)
+    alternates: list[tuple[str, str]] = field(default_factory=list)  # (hreflang, address)
+    videos: int = 0
+    news: bool = False
+    mobile: bool = False
+
+
+@dataclass(slots=True)
+class Sitemap:
+    """What a sitemap or feed says. kind: urlset, index, text, rss, atom, or none (it is neither).
+
+    `sitemaps` are the children of an index, with their lastmod. `refused` are addresses outside
+    what this sitemap may name; `bad_entries` counts entries without a usable address. `partial`: a
+    limit or a fault ended the reading.
+    """
+
+    kind: str = "none"
+    entries: list[Entry] = field(default_factory=list)
+    sitemaps: dict[str, float | None] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    bad_entries: int = 0
+    partial: bool = False
+    decoded_bytes: int = 0
+
+
+class _Full(Exception):
+    """The limit of entries is reached."""
+
+
+class Collector:
+    """Takes addresses as a reader finds them: canonical, each once, and only those that this
+    sitemap may name.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        out: Sitemap,
+        scanner: Scanner,
+        may_name: Callable[[str], bool],
+        policy: UrlPolicy,
+        max_entries: int,
+    ) -> None:
+        self.url = url
+        self.out = out
+        self._scanner = scanner
+        self._may_name = may_name
+        self._policy = policy
+        self._max_entries = max_entries
+        self._seen: dict[str, Entry] = {}
+        self.declared = False  # the file declares entities, which are never expanded
+
+    def canonical(self, text: str, base: str | None = None) -> str | None:
+        text = text.strip()
+        if not text or (self.declared and has_reference(text)):
+            return None
+        try:
+            return canonicalize(text, base, self._policy)
+        except Refused:
+            return None
+
+    def page(self, text: str, base: str | None = None) -> Entry | None:
+        """The entry of an address, new or known; None if it is bad or refused."""
+        url = self.canonical(text, base)
+        if url is None:
+            self.out.bad_entries += 1
+            return None
+        known = self._seen.get(url)
+        if known is not None:
+            return known
+        if not self._may_name(url):
+            self.out.refused.append(url)
+            return None
+        if len(self._seen) >= self._max_entries:
+            raise _Full
+        self._scanner.credit += EVENTS_AN_ADDRESS
+        entry = self._seen[url] = Entry(url)
+        self.out.entries.append(entry)
+        return entry
+
+    def child(self, text: str, lastmod: float | None) -> None:
+        """A sitemap of an index."""
+        url = self.canonical(text, self.url)
+        if url is None:
+            self.out.bad_entries += 1
+        elif not self._may_name(url):
+            self.out.refused.append(url)
+        elif url not in self.out.sitemaps:
+            if len(self.out.sitemaps) >= self._max_entries:
+                raise _Full
+            self._scanner.credit += EVENTS_AN_ADDRESS
+            self.out.sitemaps[url] = lastmod
+
+
+def parse(
+    body: bytes,
+    url: str,
+    *,
+    charset: str | None = None,
+    strict_location: bool = False,
+    vouched: frozenset[str] = frozenset(),
+    policy: UrlPolicy = DEFAULT_POLICY,
+    max_bytes: int = MAX_BYTES,
+    max_entries: int = MAX_ENTRIES,
+) -> Sitemap:
+    """Reads a sitemap or feed fetched from `url` (canonical); never raises.
+
+    `body` may be gzip; `charset` is that of Content-Type. It may name addresses of its own
+    registered domain; with
+    `strict_location` only those of its own scheme, host and folder. `vouched` are origins whose
+    robots.txt names this
+    sitemap: their addresses are always in (protocol, "Sitemap file location", "cross submits").
+    """
+    out = Sitemap()
+    source = Source(body, charset, max_bytes)
+    scanner = Scanner(source)
+    folder = url.partition("?")[0]
+    folder = folder[: folder.rindex("/") + 1]
+    origin = origin_of(url) + "/"
+    domain = registered_domain(host_of(url))
+
+    def may_name(page: str) -> bool:
+        own = (
+            page.startswith(folder)
+            if strict_location
+            else page.startswith(origin) or registered_domain(host_of(page)) == domain
+        )
+        return own or (bool(vouched) and origin_of(page) in vouched)
+
+    collector = Collector(url, out, scanner, may_name, policy, max_entries)
+    try:
+        root = scanner.root()
+        collector.declared = scanner.declares
+        reader = _READERS.get(root.name) if root else None
+        if root is None:
+            out.partial = not _read_text(scanner, collector)
+        elif reader is not None and not root.closing:
+            out.kind, read = reader
+            out.partial = not root.empty and not read(root, scanner, collector)
+    except _Full:
+        out.partial = True
+    if out.kind == "none":
+        out.bad_entries = 0
+    out.decoded_bytes = source.decoded_bytes
+    out.partial = out.kind != "none" and (out.partial or source.cut or scanner.limited)
+    return out
+
+
+def _read_text(scanner: Scanner, out: Collector) -> bool:
+    """One address a line. Text of which the first hundred lines hold none is no sitemap."""
+    for n, line in enumerate(filter(None, scanner.lines())):
+        scanner.credit -= 2
+        if scanner.credit < 0 or (n >= 100 and out.out.kind == "none"):
+            return False
+        if line[:4].lower() == "http":
+            out.page(line)
+            if out.out.entries or out.out.refused:
+                out.out.kind = "text"
+        else:
+            out.out.bad_entries += 1
+    return True
+
+
+def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
+    openers = frozenset(
+        {"url", "loc", "lastmod", "priority", "image", "video", "news", "mobile", "link"}
+    )
+    closers = frozenset({"urlset", "url", "image", "video"})
+    inside = ""  # image or video
+    loc, entry, lastmod, priority = None, None, None, DEFAULT_PRIORITY
+    images: list[str] = []
+    alternates: list[tuple[str, str]] = []
+    videos, news, mobile, opened = 0, False, False, False
+
+    def finish() -> None:
+        if not opened and loc is None:
+            return
+        if loc is None:
+            out.out.bad_entries += 1
+            return
+        found = out.page(loc, out.url if loc.lstrip().startswith("/") else None)
+        if found is not None:
+            found.lastmod = lastmod if found.lastmod is None else found.lastmod
+            found.priority, found.news, found.mobile = (
+                priority,
+                found.news or news,
+                found.mobile or mobile,
+            )
+            found.images += images
+            found.alternates += alternates
+            found.videos += videos
+
+    for event in scanner.events(openers, closers, frozenset({"loc", "lastmod", "priority"})):
+        name = event.name
+        if name == "url" or (event.closing and name == "urlset"):
+            if opened or loc is not None:
+                finish()
+            loc, lastmod, priority, images, alternates, videos, news, mobile, inside = (
+                None,
+                None,
+                DEFAULT_PRIORITY,
+                [],
+                [],
+                0,
+                False,
+                False,
+                "",
+            )
+            opened = name == "url" and not event.closing and not event.empty
+            if event.closing and name == "urlset":
+                return True
+            out.out.bad_entries += event.empty
+        elif name in ("image", "video"):
+            videos += name == "video" and not event.closing
+            inside = "" if event.closing or event.empty else name
+        elif name == "loc":
+            if inside == "image":
+                image = out.canonical(event.text, out.url)
+                if image is not None and event.whole:
+                    images.append(image)
+            elif loc is None and not inside and event.whole:
+                loc = event.text
+        elif name == "lastmod":
+            lastmod = w3c_date(event.text) if event.whole else None
+        elif name == "priority":
+            priority = _priority(event.text)
+        elif name == "news":
+            news = True
+        elif name == "mobile":
+            mobile = True
+        elif name == "link":
+            link = attributes_of(event)
+            href = out.canonical(link.get("href", ""), out.url)
+            if (
+                href is not None
+                and link.get("rel", "").lower() == "alternate"
+                and "hreflang" in link
+            ):
+                alternates.append((link["hreflang"], href))
+    if loc is not None:
+        finish()
+    return False
+
+
+def _read_index(root: Event, scanner: Scanner, out: Collector) -> bool:
+    loc, lastmod, opened = None, None, False
+    for event in scanner.events(
+        frozenset({"sitemap", "loc", "lastmod"}),
+        frozenset({"sitemapindex", "sitemap"}),
+        frozenset({"sitemap", "loc", "lastmod"}),
+    ):
+        if event.name in ("sitemap", "sitemapindex"):
+            if opened:
+                out.child(loc or "", lastmod)
+            loc, lastmod = None, None
+            opened = event.name == "sitemap" and not event.closing and not event.empty
+            if event.name == "sitemapindex":
+                return True
+            out.out.bad_entries += event.empty
+            if opened and event.whole and event.text.strip():
+                loc = event.text  # some write the address without a loc element
+        elif not opened or not event.whole:
+            continue
+        elif event.name == "loc" and loc is None:
+            loc = event.text
+        elif event.name == "lastmod":
+            lastmod = w3c_date(event.text)
+    if loc is not None:
+        out.child(loc, lastmod)
+    return False
+
+
+def _priority(text: str) -> float:
+    try:
+        value = float(text.strip()[:32])
+    except ValueError:
+        return DEFAULT_PRIORITY
+    return min(max(value, 0.0), 1.0) if math.isfinite(value) else DEFAULT_PRIORITY
+
+
+Reader = Callable[[Event, Scanner, Collector], bool]
+_READERS: dict[str, tuple[str, Reader]] = {
+    "urlset": ("urlset", _read_urlset),
+    "sitemapindex": ("index", _read_index),
+    "rss": ("rss", syndication.read_rss),
+    "rdf": ("rss", syndication.read_rss),
+    "channel": ("rss", syndication.read_rss),
+    "feed": ("atom", syndication.read_atom),
+}

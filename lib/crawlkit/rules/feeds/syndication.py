@@ -1,0 +1,189 @@
+"""RSS (0.9 to 2.0, RDF) and Atom (0.3, RFC 4287) feeds: the addresses of their entries and when
+they changed (A3).
+
+Read by the same bounded scanner as sitemaps; `rules.sitemaps.parse` tells the forms apart and calls
+these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawlkit.outcomes import Refused
+from crawlkit.rules.feeds.timestamps import feed_date
+from crawlkit.rules.feeds.xml_scanner import Event, Scanner, attributes_of
+from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
+
+if TYPE_CHECKING:
+    from crawlkit.rules.feeds.sitemaps import Collector
+
+_WITH_OWN_LINK = (
+    "source",
+    "image",
+    "textinput",
+    "description",
+    "encoded",
+)  # their links are not the item's
+_NOT_THE_ENTRYS = ("source", "content", "summary")  # likewise: another feed, or text as markup
+_ALTERNATE = (
+    "alternate",
+    "http://www.iana.org/assignments/relation/alternate",
+)  # a registered name and its IRI are one (RFC 4287 4.2.7.2)
+_AS_SENT = UrlPolicy(remove_session=False)
+
+
+def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
+    """Items of an RSS feed: `link`, else a `guid` that is a permalink (RSS 2.0), else `rdf:about`.
+
+    True: the feed was whole.
+
+    Also of CDF, whose root is `channel` and whose items carry `href`.
+    """
+    top, depth = root.name, 1
+    base = _base(out.url, root)
+    item_base, link, guid, about, dates, inside = None, None, None, None, {}, None
+    dated = ("pubdate", "date", "updated", "published")
+    texts = frozenset({"link", "guid", *dated})
+    for event in scanner.events(
+        frozenset({"channel", "item", *_WITH_OWN_LINK, *texts}),
+        frozenset({top, "item", *_WITH_OWN_LINK}),
+        texts,
+    ):
+        name = event.name
+        if name == "channel" and not event.closing:
+            base = _base(base, event)
+            depth += name == top
+        elif name in ("item", top):
+            if item_base is not None:
+                _rss_item(out, item_base, link, guid, about, dates)
+            item_base, link, guid, about, dates, inside = None, None, None, None, {}, None
+            if name == top:
+                depth -= 1
+                if not depth:
+                    return True
+            elif not event.closing:
+                attributes = attributes_of(event)
+                item_base, about, link = (
+                    _base(base, event),
+                    attributes.get("rdf:about"),
+                    attributes.get("href"),
+                )
+                if event.empty:
+                    _rss_item(out, item_base, link, guid, about, dates)
+                    item_base = None
+        elif name in _WITH_OWN_LINK:
+            inside = _inside(inside, event)
+        elif item_base is None or not event.whole or inside:
+            continue
+        elif name == "link":
+            attributes = attributes_of(event)
+            text = event.text.strip() or (
+                attributes.get("href")
+                if attributes.get("rel", "alternate") == "alternate"
+                else None
+            )
+            link = link or text
+        elif name == "guid":
+            if attributes_of(event).get("ispermalink", "true").strip().lower() == "true":
+                guid = guid or event.text.strip()
+        elif name in dated:
+            dates.setdefault(name, event.text)
+    if item_base is not None and (link or guid):
+        _rss_item(out, item_base, link, guid, about, dates)
+    return False
+
+
+def _rss_item(
+    out: Collector,
+    base: str,
+    link: str | None,
+    guid: str | None,
+    about: str | None,
+    dates: dict[str, str],
+) -> None:
+    if not link and guid and not guid.lower().startswith(("http://", "https://")):
+        guid = None  # isPermaLink is true by default, yet many guids are bare numbers
+    entry = out.page(link or guid or about or "", base)
+    if entry is not None and entry.lastmod is None:
+        entry.lastmod = _first_date(dates, "updated", "pubdate", "date", "published")
+
+
+def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
+    """Entries of an Atom feed: the first `alternate` link (RFC 4287 4.2.7), within `xml:base`;
+    without one, an `id` that is an address, as many are. True: the feed was whole.
+    """
+    base = _base(out.url, root)
+    entry_base, link, permalink, dates, inside = None, None, None, {}, None
+    dated = ("updated", "published", "modified", "issued")
+    for event in scanner.events(
+        frozenset({"entry", "link", "id", *_NOT_THE_ENTRYS, *dated}),
+        frozenset({"feed", "entry", *_NOT_THE_ENTRYS}),
+        frozenset({"id", *dated}),
+    ):
+        name = event.name
+        if name in ("entry", "feed"):
+            if entry_base is not None:
+                _atom_entry(out, link or permalink, dates)
+            entry_base, link, permalink, dates, inside = None, None, None, {}, None
+            if name == "feed":
+                return True
+            out.out.bad_entries += event.empty
+            if not event.closing and not event.empty:
+                entry_base = _base(base, event)
+        elif name in _NOT_THE_ENTRYS:
+            inside = _inside(inside, event)
+        elif entry_base is None or inside:
+            continue
+        elif name == "link":
+            attributes = attributes_of(event)
+            if (
+                link is None
+                and attributes.get("rel", "alternate").strip().lower() in _ALTERNATE
+                and attributes.get("href")
+            ):
+                link = (attributes["href"], _base(entry_base, event))
+        elif name == "id":
+            if (
+                event.whole
+                and permalink is None
+                and event.text.strip().lower().startswith(("http://", "https://"))
+            ):
+                permalink = (event.text.strip(), entry_base)
+        elif event.whole:
+            dates.setdefault(name, event.text)
+    if entry_base is not None and link is not None:
+        _atom_entry(out, link, dates)
+    return False
+
+
+def _inside(inside: tuple[str, int] | None, event: Event) -> tuple[str, int] | None:
+    """The element with links of its own that the next tags stand in, and how often it is open (HTML
+    has a `summary` too); None: none.
+    """
+    name, depth = inside or (event.name, 0)
+    if event.name != name or event.empty:
+        return inside
+    depth += -1 if event.closing else 1
+    return (name, depth) if depth > 0 else None
+
+
+def _atom_entry(out: Collector, link: tuple[str, str] | None, dates: dict[str, str]) -> None:
+    entry = out.page(*link) if link else out.page("")
+    if entry is not None and entry.lastmod is None:
+        entry.lastmod = _first_date(dates, "updated", "modified", "published", "issued")
+
+
+def _first_date(dates: dict[str, str], *names: str) -> float | None:
+    return next(
+        (when for name in names if name in dates and (when := feed_date(dates[name])) is not None),
+        None,
+    )
+
+
+def _base(base: str, event: Event) -> str:
+    """The base inside a tag: its `xml:base`, resolved against the base outside (XML Base 3)."""
+    own = attributes_of(event).get("xml:base") if "base" in event.attributes else None
+    try:
+        return canonicalize(own, base, _AS_SENT) if own else base
+    except Refused:
+        return base

@@ -1,0 +1,257 @@
+"""A URL's next row from its row and what became of its fetch (REQUIREMENTS B1, D4, I1).
+
+Rows are dicts with the columns of `crawldb`, times as Unix seconds. The new row is a new dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crawlkit.config import Config
+from crawlkit.outcomes import Outcome, State
+from crawlkit.rules.frontier.retry import Action, url_retry
+from crawlkit.rules.frontier.schedule import class_of_row, initial_interval_s, next_interval_s
+
+Row = dict[str, Any]
+HISTORY_LENGTH = 32
+KEPT_BODY = (
+    "body_sha256",
+    "text_sha256",
+    "payload_digest",
+    "simhash",
+    "content_type",
+    "content_length",
+    "capture_id",
+    "fetched_at",
+    "copy_url",
+    "outlinks",
+)
+COPY = (
+    "capture_id",
+    "fetched_at",
+    "copy_url",
+)  # which stored body the row has; a revisit record has none
+DIGESTS = {"body_sha256", "text_sha256", "payload_digest", "simhash"}
+TRANSIENT_FLAGS = {
+    "redirect_too_long",
+    "noindex",
+    "nofollow",
+    "truncated",
+    "content_type_not_parsed",
+}
+
+
+def found_row(
+    url: str,
+    url_key: bytes,
+    host: str,
+    domain: str,
+    host_bucket: int,
+    *,
+    source: str,
+    now: float,
+    depth: int = 0,
+    parent_key: bytes | None = None,
+    redirects: int = 0,
+    priority_class: int = 2,
+    boost: float = 0.0,
+    fetch_kind: str = "page",
+) -> Row:
+    """The row of a URL seen for the first time: queued and due at once."""
+    return {
+        "url": url,
+        "url_key": url_key,
+        "host": host,
+        "domain": domain,
+        "host_bucket": host_bucket,
+        "state": str(State.QUEUED),
+        "priority_class": priority_class,
+        "boost": boost,
+        "depth": depth,
+        "redirects": redirects,
+        "parent_key": parent_key,
+        "source": source,
+        "fetch_kind": fetch_kind,
+        "first_seen": now,
+        "next_fetch": now,
+        "retries": 0,
+        "n_fetch": 0,
+        "n_change": 0,
+        "history": "",
+        "flags": [],
+    }
+
+
+def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
+    """Whether the content differs from the stored copy: by the text digest, or without text the
+    body's (H1).
+
+    None is no evidence: a first fetch's counterpart is missing or one of the two is a cut body.
+    """
+    if seen["outcome"] == Outcome.NOT_MODIFIED or (
+        seen.get("record_type") == "revisit" and seen.get("own_digest")
+    ):
+        return False
+    if row.get("body_sha256") is None or seen.get("truncated"):
+        return None
+    if row.get("text_sha256") and seen.get("text_sha256"):
+        return row["text_sha256"] != seen["text_sha256"]
+    if seen.get("body_sha256") is None:
+        return None
+    return row["body_sha256"] != seen["body_sha256"]
+
+
+def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: Config) -> Row:
+    """The row after a planned fetch.
+
+    seen: outcome, reason, detail, status, and for stored copies record_type, truncated,
+    body_sha256, text_sha256, payload_digest, simhash, etag, last_modified, content_type,
+    content_length, capture_id, fetched_at, outlinks, page_flags, retry_wait_s.
+    """
+    new = dict(row)
+    outcome = Outcome(seen["outcome"])
+    if outcome is Outcome.DEFERRED:
+        return new  # given back as it was
+    first = not row.get("n_fetch")
+    cls = class_of_row(row, cfg.schedule)
+    initial = initial_interval_s(row["priority_class"], cls, cfg.schedule)
+    if outcome is Outcome.ROBOTS_DENIED:
+        new |= {
+            "state": State.ROBOTS_SKIPPED,
+            "error_type": str(seen["reason"]),
+            "error_detail": seen.get("detail"),
+            "next_fetch": now + initial,
+            "interval_s": initial,
+        }
+    elif outcome is Outcome.REFUSED:
+        new |= {
+            "state": State.REFUSED,
+            "error_type": str(seen["reason"]),
+            "error_detail": seen.get("detail"),
+            "next_fetch": None,
+        }
+    elif outcome in (Outcome.HTTP_ERROR, Outcome.FAILED):
+        new = _after_failure(new, seen, now, cfg)
+    else:
+        changed = None if outcome is Outcome.REDIRECTED else has_changed(row, seen)
+        interval = (
+            initial
+            if first or not row.get("interval_s")
+            else next_interval_s(row["interval_s"], changed, cls, cfg.schedule)
+        )
+        letter = "N" if first else "?" if changed is None else "C" if changed else "U"
+        new |= {
+            "state": State.REDIRECTED if outcome is Outcome.REDIRECTED else State.FETCHED,
+            "error_type": None,
+            "error_detail": None,
+            "retries": 0,
+            "interval_s": interval,
+            "next_fetch": now + interval,
+            "last_fetch": now,
+            "last_status": seen["status"],
+            "n_fetch": (row.get("n_fetch") or 0) + 1,
+            "n_change": (row.get("n_change") or 0) + (changed is True),
+            "history": _history(row, letter),
+        }
+        if outcome is Outcome.FETCHED:
+            _keep_copy(new, seen)
+        for name in ("etag", "last_modified"):
+            if outcome is Outcome.FETCHED or seen.get(name):
+                new[name] = seen.get(name)
+    new["flags"] = _flags(row, seen, outcome)
+    new["state"] = str(new["state"])
+    return new
+
+
+def _keep_copy(new: Row, seen: Mapping[str, Any]) -> None:
+    own = seen.get("record_type") == "revisit" and seen.get("own_digest")
+    for name in KEPT_BODY:
+        if seen.get("truncated") and name in DIGESTS:
+            # a cut body says nothing about change: the digests stay those of the last whole copy
+            continue
+        if own and (name in COPY or seen.get(name) is None):
+            continue  # an unchanged copy keeps what is known of the stored one
+        new[name] = seen.get(name)
+
+
+def _history(row: Mapping[str, Any], letter: str) -> str:
+    return ((row.get("history") or "") + letter)[-HISTORY_LENGTH:]
+
+
+def _flags(row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome) -> list[str]:
+    flags = set(row.get("flags") or ())
+    if outcome is Outcome.FETCHED and not (
+        seen.get("record_type") == "revisit" and seen.get("own_digest")
+    ):
+        flags -= TRANSIENT_FLAGS
+        if seen.get("truncated"):
+            flags.add("truncated")
+    return sorted(flags | set(seen.get("page_flags") or ()))
+
+
+def _after_failure(new: Row, seen: Mapping[str, Any], now: float, cfg: Config) -> Row:
+    """Retry, later or dead.
+
+    The digest of the stored copy stays: an error page is no evidence of change.
+    """
+    status, retries = (
+        seen.get("status"),
+        (new.get("retries") or 0) + (seen.get("status") != 429),
+    )  # 429 is about the host
+    host_wait_s = seen.get("retry_wait_s") or 0.0
+    todo = url_retry(
+        status,
+        None if status else str(seen["reason"]),
+        max(retries, 1),
+        cfg.retry,
+        host_wait_s=host_wait_s,
+        sent_conditional=bool(new.get("etag") or new.get("last_modified")),
+        has_copy=new.get("capture_id") is not None,
+    )
+    new |= {
+        "error_type": str(seen["reason"]),
+        "error_detail": seen.get("detail"),
+        "last_status": status,
+        "retries": retries,
+        "history": _history(new, "E"),
+    }
+    if status:
+        new |= {"last_fetch": now, "n_fetch": (new.get("n_fetch") or 0) + 1}
+    if todo.action is Action.RETRY:
+        return new | {"state": State.RETRYING, "next_fetch": now + todo.wait_s}
+    if todo.action is Action.REFETCH_UNCONDITIONAL:
+        return new | {
+            "state": State.RETRYING,
+            "next_fetch": now + todo.wait_s,
+            "etag": None,
+            "last_modified": None,
+        }
+    if todo.action is Action.DEAD or (
+        todo.action is Action.NO_RETRY and new.get("capture_id") is None
+    ):
+        return new | {"state": State.DEAD, "next_fetch": None}
+    # tried in vain, forbidden for now, or a copy is held: again at its own interval
+    interval = new.get("interval_s") or initial_interval_s(
+        new["priority_class"], class_of_row(new, cfg.schedule), cfg.schedule
+    )
+    return new | {
+        "state": State.RETRYING,
+        "next_fetch": now + (todo.wait_s if status == 403 else max(todo.wait_s, interval)),
+        "interval_s": interval,
+    }
+
+
+def due_again(row: Mapping[str, Any], due_at: float | None, force: bool) -> float | None:
+    """next_fetch of a known row after another sighting: an earlier due time wins if it lies after
+    the last fetch; only force wakes the dead.
+    """
+    if force:
+        return due_at
+    if (
+        due_at is None
+        or row["state"] in (State.DEAD, State.REFUSED)
+        or (row.get("last_fetch") or 0) >= due_at
+    ):
+        return row["next_fetch"]
+    return due_at if row["next_fetch"] is None else min(row["next_fetch"], due_at)

@@ -1,0 +1,335 @@
+"""Links of a page: every address that its markup and header name, resolved against the base and
+made canonical.
+
+A link that is not to be followed stays on the list with its reason (`Link.refused`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import NamedTuple
+
+from ada_url import URL
+
+from crawlkit.outcomes import Reason, Refused
+from crawlkit.rules.page.markup import HEAD, MAX_ANCHORS, NOSCRIPT, Anchor, Document
+from crawlkit.rules.page.query_encoding import document_query
+from crawlkit.rules.page.refresh import parse_refresh
+from crawlkit.rules.url.canonical import DEFAULT_POLICY, Resolver, UrlPolicy, canonicalize, host_of
+from crawlkit.rules.url.domains import registered_domain
+
+MAX_LINKS = MAX_ANCHORS  # of one page, all kinds
+MAX_HEADER_CHARS = 16_384
+MAX_WRITTEN_CHARS = 2048  # kept of an address that is refused
+MAX_CONTENT_CHARS = 8192  # read of a refresh
+FLAG_TOKENS = frozenset({"nofollow", "sponsored", "ugc"})
+
+_FEEDS = frozenset(
+    {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"}
+)
+_HREF = Anchor._fields.index("href")
+_REL = re.compile(r"[^\s,]+")
+
+
+class Link(NamedTuple):
+    """One address named by a page.
+
+    `kind`: a, area, frame, iframe, canonical, alternate, feed, mobile, amphtml, next, prev,
+        refresh, image or media.
+    `url`: canonical; as written where `refused`. `rel`: its tokens in lower case. `where`: element
+        or header.
+    """
+
+    kind: str
+    url: str
+    anchor: str = ""
+    rel: str = ""
+    hreflang: str = ""
+    refused: Reason | None = None
+    where: str = "element"
+
+    @property
+    def flags(self) -> list[str]:
+        """Those of nofollow, sponsored and ugc that the link carries."""
+        return sorted(FLAG_TOKENS.intersection(self.rel.split()))
+
+
+class Refresh(NamedTuple):
+    url: str
+    seconds: int
+
+
+@dataclass
+class PageLinks:
+    """All links of one page, and what they say about the page itself."""
+
+    base: str
+    links: list[Link] = field(default_factory=list)
+    canonical: str | None = None
+    canonical_conflict: bool = False  # several that differ: none of them is used
+    canonical_cross_site: bool = False  # on another registered domain: a hint only
+    refresh: Refresh | None = None
+    alternates: list[tuple[str, str]] = field(default_factory=list)  # hreflang, url
+    images: list[tuple[str, str]] = field(default_factory=list)  # url, alt
+    dropped: int = 0  # links beyond MAX_LINKS
+
+    def first(self, kind: str) -> str | None:
+        return next(
+            (
+                link.url
+                for link in self.links
+                if link.kind == kind and link.refused in (None, Reason.NOFOLLOW)
+            ),
+            None,
+        )
+
+
+def same_site(a: str, b: str) -> bool:
+    """Whether two canonical URLs lie below one registered domain."""
+    return registered_domain(host_of(a)) == registered_domain(host_of(b))
+
+
+def read_links(
+    doc: Document,
+    url: str,
+    headers: Iterable[tuple[str, str]] = (),
+    encoding: str = "utf-8",
+    policy: UrlPolicy = DEFAULT_POLICY,
+) -> PageLinks:
+    """Links of a document at the canonical address `url`. Never raises."""
+    base = base_url(doc.base_href, url, policy)
+    out = PageLinks(base)
+    resolver = _Resolver(base, encoding, policy)
+    canonicals: list[tuple[bool, str]] = []  # in the head or header; url
+    for link in _header_links(headers, _Resolver(url, "utf-8", policy)):
+        out.links.append(link)
+        if link.kind == "canonical" and link.refused in (None, Reason.NOFOLLOW):
+            canonicals.append((True, link.url))
+    for attributes, flags in doc.links:
+        for kind in _link_kinds(attributes):
+            link = resolver.link(
+                kind,
+                attributes["href"],
+                "",
+                attributes.get("rel", ""),
+                attributes.get("hreflang", ""),
+            )
+            out.links.append(link)
+            if (
+                kind == "canonical"
+                and attributes["href"].strip()
+                and link.refused in (None, Reason.NOFOLLOW)
+            ):
+                canonicals.append((bool(flags & HEAD), link.url))
+    _canonical(out, canonicals, url)
+    _refreshes(out, doc, headers, resolver, url)
+    out.links += [resolver.link(a.tag, a.href, a.text, a.rel) for a in doc.anchors]
+    out.links += [resolver.link(tag, src) for tag, src in doc.frames[:MAX_LINKS]]
+    _images(out, doc, resolver)
+    out.alternates = [
+        (link.hreflang, link.url)
+        for link in out.links
+        if link.hreflang and link.kind == "alternate" and not link.refused
+    ]
+    out.dropped = max(0, len(out.links) - MAX_LINKS) + doc.anchors_dropped
+    del out.links[MAX_LINKS:]
+    return out
+
+
+def anchor_urls(
+    doc: Document, url: str, encoding: str = "utf-8", policy: UrlPolicy = DEFAULT_POLICY
+) -> list[str]:
+    """Canonical URLs of the `a` and `area` elements of a document at the canonical address `url`,
+    in order, with repeats.
+    """
+    known = _Known(base_url(doc.base_href, url, policy), encoding, policy)
+    return known.resolver.many(doc.anchors, _HREF, known)
+
+
+def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> str:
+    """Document base URL (HTML Standard 4.2.3): the first base element's href against the page's
+    address, else that address.
+    """
+    if href is None:
+        return url
+    try:
+        return canonicalize(href, url, policy)
+    except Refused:
+        pass
+    try:
+        parsed = URL(href, url)
+    except (ValueError, UnicodeEncodeError):
+        return url
+    # a base of another scheme makes relative links of that scheme: nothing to crawl, but not the
+    # page's own either
+    return url if parsed.protocol in ("http:", "https:", "data:", "javascript:") else parsed.href
+
+
+class _Known(dict[str, tuple[str, Reason | None]]):
+    """References of one document -> canonical URL, or as written and why it is refused.
+
+    Most of a page's links come more than once.
+    """
+
+    def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
+        self.resolver = Resolver(base, policy)
+        self.encoding = encoding
+
+    def __missing__(self, reference: str) -> tuple[str, Reason | None]:
+        text = reference if reference.isascii() else document_query(reference, self.encoding)
+        try:
+            found = self.resolver.canonicalize(text), None
+        except Refused as e:
+            found = reference[:MAX_WRITTEN_CHARS], e.reason
+        self[reference] = found
+        return found
+
+
+class _Resolver:
+    def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
+        self.resolve = _Known(base, encoding, policy).__getitem__
+
+    def link(
+        self,
+        kind: str,
+        reference: str,
+        anchor: str = "",
+        rel: str = "",
+        hreflang: str = "",
+        where: str = "element",
+    ) -> Link:
+        url, refused = self.resolve(reference)
+        if rel:
+            rel = " ".join(_REL.findall(rel[:1000].lower()))
+            if not refused and "nofollow" in rel.split():
+                refused = Reason.NOFOLLOW
+        return Link(kind, url, anchor, rel, hreflang.strip()[:50], refused, where)
+
+
+def _link_kinds(attributes: dict[str, str]) -> Iterator[str]:
+    """Kinds of a link element or field by its rel tokens (a list, without case)."""
+    if not attributes.get("href"):
+        return
+    tokens = set(_REL.findall(attributes.get("rel", "")[:1000].lower()))
+    if "canonical" in tokens:
+        yield "canonical"
+    if "alternate" in tokens and "stylesheet" not in tokens:
+        media = attributes.get("media", "").lower()
+        if attributes.get("type", "").partition(";")[0].strip().lower() in _FEEDS:
+            yield "feed"
+        elif "max-width" in media or "max-device-width" in media or "handheld" in media:
+            yield "mobile"
+        else:
+            yield "alternate"
+    if "amphtml" in tokens:
+        yield "amphtml"
+    if "next" in tokens:
+        yield "next"
+    if tokens & {"prev", "previous"}:
+        yield "prev"
+
+
+def _canonical(out: PageLinks, found: list[tuple[bool, str]], url: str) -> None:
+    # one in the body counts only where the head has none: heads that close early put theirs there
+    urls = list(dict.fromkeys(u for in_head, u in found if in_head)) or list(
+        dict.fromkeys(u for _, u in found)
+    )
+    out.canonical_conflict = len(urls) > 1
+    if len(urls) == 1:
+        out.canonical = urls[0]
+        out.canonical_cross_site = not same_site(urls[0], url)
+
+
+def _refreshes(
+    out: PageLinks, doc: Document, headers: Iterable[tuple[str, str]], resolver: _Resolver, url: str
+) -> None:
+    """The first refresh that leads elsewhere counts; one inside noscript is a link only, since
+    scripts would prevent it.
+    """
+    found = [(value, True) for name, value in headers if name.lower() == "refresh"]
+    found += [
+        (m.get("content", ""), not flags & NOSCRIPT)
+        for m, flags in doc.metas
+        if m.get("http-equiv", "").lower() == "refresh"
+    ]
+    for content, counts in found[:100]:
+        parsed = parse_refresh(content[:MAX_CONTENT_CHARS])
+        if not parsed or not parsed[1]:
+            continue
+        link = resolver.link("refresh", parsed[1])
+        out.links.append(link)
+        if counts and out.refresh is None and not link.refused and link.url != url:
+            out.refresh = Refresh(link.url, parsed[0])
+
+
+def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
+    seen: dict[str, str] = {}
+    left = MAX_LINKS  # references looked at: a srcset may hold millions
+    for image in doc.images[:MAX_LINKS]:
+        for reference in islice(
+            chain([image.src] if image.src.strip() else [], srcset_urls(image.srcset)), left
+        ):
+            left -= 1
+            url, refused = resolver.resolve(reference)
+            if not refused:
+                seen.setdefault(url, " ".join(image.alt.split())[:500])
+    out.images = list(seen.items())
+    out.links += [
+        Link("image", url, alt, refused=Reason.MEDIA_NOT_CRAWLED) for url, alt in out.images
+    ]
+    for reference in doc.media[:MAX_LINKS]:
+        url, refused = resolver.resolve(reference)
+        out.links.append(Link("media", url, refused=refused or Reason.MEDIA_NOT_CRAWLED))
+
+
+_SRCSET_SKIP = re.compile(r"[\t\n\x0c\r ,]*+")
+_SRCSET_URL = re.compile(r"[^\t\n\x0c\r ]++")
+_SRCSET_DESCRIPTORS = re.compile(r"(?>[^,(]++|\([^)]*+\)?)*+")
+
+
+def srcset_urls(srcset: str) -> Iterator[str]:
+    """Addresses of a srcset attribute (HTML Standard, parsing a srcset attribute)."""
+    pos = 0
+    while m := _SRCSET_URL.match(srcset, _SRCSET_SKIP.match(srcset, pos).end()):  # type: ignore[union-attr]
+        url, pos = m[0], m.end()
+        if url.endswith(","):
+            url = url.rstrip(",")
+        else:
+            pos = _SRCSET_DESCRIPTORS.match(srcset, pos).end()  # type: ignore[union-attr]
+        yield url
+
+
+_LINK_VALUE = re.compile(
+    r"<([^<>]*+)>((?:\s*+;(?:\s*+[^\s=;,<>]++(?:\s*+=\s*+(?:\"(?>[^\"\\]++|\\.)*+\"|[^\s;"
+    r",\"<>]*+))?+)?+)*+)",
+    re.S,
+)
+_LINK_PARAM = re.compile(
+    r";\s*+([^\s=;,<>]++)(?:\s*+=\s*+(?:\"((?>[^\"\\]++|\\.)*+)\"|([^\s;,\"<>]*+)))?+", re.S
+)
+
+
+def _header_links(headers: Iterable[tuple[str, str]], resolver: _Resolver) -> Iterator[Link]:
+    """Links of Link fields (RFC 8288 3); those about another context (`anchor`) are not the
+    page's.
+    """
+    for name, value in headers:
+        if name.lower() != "link":
+            continue
+        for m in _LINK_VALUE.finditer(value[:MAX_HEADER_CHARS]):
+            attributes: dict[str, str] = {"href": m[1].strip()}
+            for p in _LINK_PARAM.finditer(m[2]):
+                attributes.setdefault(p[1].lower(), re.sub(r"\\(.)", r"\1", p[2] or p[3] or ""))
+            if "anchor" not in attributes:
+                for kind in _link_kinds(attributes):
+                    yield resolver.link(
+                        kind,
+                        attributes["href"],
+                        "",
+                        attributes.get("rel", ""),
+                        attributes.get("hreflang", ""),
+                        "header",
+                    )

@@ -1,0 +1,404 @@
+"""What a page may not do to the parser: nesting, attributes and formatting whose cost would grow
+with their square, and tags without end.
+
+The tree builder walks its stack of open elements at each tag, compares each attribute with all
+others of its tag, and opens the active formatting elements again in each block. Pages below the
+limits (nearly all) are returned as they are after a few byte counts; of the others, one linear scan
+drops the tags that are too much. Links and text are kept, up to MAX_ELEMENTS elements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+MAX_DEPTH = 512  # levels that browsers keep too
+MAX_ATTRIBUTES = 200  # of one tag
+MAX_OPEN_FORMATS = 30
+MAX_ELEMENTS = 60_000  # that the tree is built of; the markup ends there
+MAX_OPTIONS = 8_000  # of all selects: lexbor looks at all of one when it gets another
+MAX_STEPS = 250_000  # of the scan: tags, runs of one start tag, comments
+FEW_TAGS = 3000  # with fewer, even the square is cheap
+MANY_TAGS = (
+    15_000  # up to here nesting alone is (well under a second), while formats x blocks is not
+)
+MAX_REOPENED = 4_000_000  # formatting elements x tags
+LONG_TAG = 800  # bytes of a tag whose attributes are counted
+# bytes of a link's or formatting element's tag x tags: it is opened again, attributes and all, in
+# block after block
+MAX_COPIED = 64_000_000
+
+_FORMATS = frozenset(b"b big code em font i nobr s small strike strong tt u".split())
+# Not counted: void elements, and those whose start tag closes an open one of the same kind (they
+# nest only inside counted ones).
+_UNCOUNTED = frozenset(
+    b"area base basefont bgsound br col embed frame hr img input keygen link meta param source"
+    b" track wbr a li p dd dt option tr td th tbody thead tfoot caption colgroup html head "
+    b"body".split()
+)
+_LEAVING = frozenset(
+    b"dd dt li p br hr img embed meta body head".split()
+)  # of those, the ones that end svg and math (13.2.6.5); the others nest there
+_BREAKING = frozenset(
+    b"blockquote center div dl h1 h2 h3 h4 h5 h6 listing menu ol pre ruby span sub sup ul "
+    b"var table".split()
+)  # so do these: "/>" closes none of them
+_INNER = (
+    b"foreignobject",
+    b"desc",
+    b"mi",
+    b"mo",
+    b"mn",
+    b"ms",
+    b"mtext",
+    b"annotation-xml",
+)  # in which HTML goes on, and "/>" closes nothing
+_SCOPES = frozenset(
+    b"applet marquee object table template svg math".split()
+)  # an end tag reaches nothing outside of them
+_APART = (
+    b"svg",
+    b"math",
+    b"select",
+    b"frameset",
+)  # in which the tree builder may read a style, script or title as markup
+_SPACE = rb"\t\n\f\r "
+_FORMAT_OPEN = re.compile(rb"<(?:%b)[%b/>]" % (b"|".join(sorted(_FORMATS)), _SPACE), re.IGNORECASE)
+_ONE_ATTRIBUTE = (
+    rb"[%(s)b/]*+[^%(s)b/>][^%(s)b/>=]*+(?:[%(s)b]*+=[%(s)b]*+(?:\"[^\"]*+\"?+|'[^']*+'?+"
+    rb"|[^%(s)b>]*+))?+" % {b"s": _SPACE}
+)
+_ATTRIBUTE = re.compile(_ONE_ATTRIBUTE)
+_TAG = rb"[A-Za-z][^%b/>]*+(?>%b)*+[%b/]*+>?+" % (_SPACE, _ONE_ATTRIBUTE, _SPACE)
+_TAGS_WITHIN = re.compile(rb"<(?=%b())" % _TAG)
+# One token: a comment, a tag with those just like it that follow at once (not where its element's
+# content is text), a declaration, or
+# "<" that stand for themselves. Each alternative consumes what it has looked at, also when its end
+# is missing, so that a scan is linear.
+_TOKEN = re.compile(
+    rb"<(?:!--(?:-?>|(?>[^-]++|-(?!-!?>))*+(?:--!?>)?)"
+    rb"|(?i:(script|style|textarea|title|xmp|iframe|noembed|noframes)(?=[%(s)b/>]))(?>"
+    rb"%(a)b)*+[%(s)b/]*+>?+"
+    rb"|((/?)([A-Za-z][^%(s)b/>]*+)(?>%(a)b)*+[%(s)b/]*+>?+)(?:<\2)*+"
+    rb"|[!?/][^>]*+>?"
+    rb"|(?:<(?=<))*+)" % {b"s": _SPACE, b"a": _ONE_ATTRIBUTE}
+)
+_TEXT_ENDS = {
+    name: re.compile(rb"</%b(?=[%b/>])" % (name, _SPACE), re.IGNORECASE)
+    for name in b"style textarea title xmp iframe noembed noframes script".split()
+}
+_NAME_ENDS = (b"", b"\t", b"\n", b"\f", b"\r", b" ", b"/", b">")
+_SCRIPT_MARKS = re.compile(rb"<!(?=--)|-->|<(/?)script(?=[%b/>])" % _SPACE, re.IGNORECASE)
+
+
+def guarded(raw: bytes) -> tuple[bytes, list[str]]:
+    """Markup (UTF-8, as is `raw`) that the parser builds in linear time, and what was cut.
+
+    The cuts: too_deep, too_many_attributes, too_many_formats, too_many_tags (what follows them is
+    lost).
+    """
+    tags, formats, longest, many = _tag_measures(raw, LONG_TAG, MAX_ATTRIBUTES)
+    if (
+        not many
+        and tags * longest <= MAX_COPIED
+        and (tags < FEW_TAGS or (tags < MANY_TAGS and (tags + 1) * formats <= MAX_REOPENED))
+    ):
+        return raw, []
+    if _is_calm and _is_calm(
+        raw,
+        MAX_DEPTH,
+        _max_active(tags),
+        MAX_ELEMENTS,
+        LONG_TAG,
+        MAX_ATTRIBUTES,
+        MAX_STEPS,
+        _max_bytes(tags),
+        MAX_OPTIONS,
+    ):
+        return raw, []
+    scan = _Scan(raw)
+    scan.run()
+    return (scan.result(), sorted(scan.cut)) if scan.cut else (raw, [])
+
+
+def tag_measures(raw: bytes, long: int, most: int) -> tuple[int, int, int, bool]:
+    """Twin of `_scan.tag_measures`: tags, start tags of formatting elements (where they matter),
+    bytes of the longest of those and of links that has more than `long`, whether a tag has too many
+    attributes.
+    """
+    tags, longest, looked = raw.count(b"<"), 0, 0
+    too_many = re.compile(rb"[A-Za-z][^%b/>]*+(?>%b){%d}" % (_SPACE, _ONE_ATTRIBUTE, most + 1))
+    many = False
+    for m in _TAGS_WITHIN.finditer(raw):
+        length = m.end(1) - m.end()
+        looked += length
+        if length > long:
+            many = many or too_many.match(raw, m.end()) is not None
+            if length > longest and (
+                raw[m.end()] in b"aA"
+                and raw[m.end() + 1 : m.end() + 2] in _NAME_ENDS
+                or _FORMAT_OPEN.match(raw, m.start())
+            ):
+                longest = length
+        if looked > 4 * len(raw):
+            many = True
+            break
+    return (
+        tags,
+        len(_FORMAT_OPEN.findall(raw)) if FEW_TAGS <= tags < MANY_TAGS else 0,
+        longest,
+        many,
+    )
+
+
+try:
+    from crawlkit.native._scan import is_calm as _is_calm
+    from crawlkit.native._scan import tag_measures as _tag_measures
+except ImportError:
+    _is_calm, _tag_measures = None, tag_measures  # also where it was built by an earlier version
+
+
+def _max_active(tags: int) -> int:
+    """Formatting elements that may be open at once on a page with so many tags."""
+    return min(MAX_OPEN_FORMATS, max(2, 1_000_000 // (1 + tags)))
+
+
+def _max_bytes(tags: int) -> int:
+    """Bytes of a link's or formatting element's start tag, with its brackets, on a page with so
+    many tags.
+    """
+    return max(LONG_TAG, MAX_COPIED // (1 + tags))
+
+
+def _script_end(raw: bytes, pos: int) -> int:
+    """Where the end tag of a script begins whose content begins at `pos`, or the end (HTML
+    13.2.5.17 and on: "<!--" and "<script" in it shield the next one).
+    """
+    escaped = 0
+    for m in _SCRIPT_MARKS.finditer(raw, pos):
+        if m[1] is None:
+            escaped = (escaped or 1) if m[0] == b"<!" else 0
+        elif m[1] and escaped < 2:
+            return m.start()
+        elif escaped:
+            escaped = 1 if m[1] else 2
+    return len(raw)
+
+
+class _Scan:
+    """A walk over the tags with a stack of open elements that is never smaller than the tree
+    builder's.
+
+    Start tags beyond the depth limit are dropped and counted by name, so that their end tags are
+    dropped too.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self.out: list[bytes] = []
+        self.copied = 0
+        self.cut: set[str] = set()
+        self.stack: list[bytes] = []
+        self.places: defaultdict[bytes, list[int]] = defaultdict(
+            list
+        )  # name -> where it stands in the stack
+        self.scopes: list[int] = []  # places of elements that no end tag reaches beyond
+        self.dropped: defaultdict[bytes, int] = defaultdict(int)
+        self.formats = dict.fromkeys(_FORMATS, 0)
+        self.dropped_formats = dict.fromkeys(_FORMATS, 0)
+        self.active = 0
+        self.max_active, self.max_bytes = _max_active(raw.count(b"<")), _max_bytes(raw.count(b"<"))
+        self.elements = self.steps = self.options = 0
+
+    def run(self) -> None:
+        pos = 0
+        while pos < len(self.raw):
+            pos = self.tags(pos)
+
+    def tags(self, pos: int) -> int:
+        """Walks over the tags from `pos`; where to go on."""
+        raw, places, uncounted = self.raw, self.places, _UNCOUNTED
+        for m in _TOKEN.finditer(raw, pos):
+            self.steps += 1
+            name, (start, end) = m[4], m.span()
+            unit, pos = end - start, 0
+            if m[1]:
+                self.elements += 1
+                if unit > LONG_TAG:
+                    self.attributes(m[1], m.end(1), end, end)
+                pos = self.text(m)
+            elif name is None:
+                if raw.startswith(b"<![CDATA[", start) and (places[b"svg"] or places[b"math"]):
+                    pos = self.section(start)
+                elif unit > LONG_TAG and raw[start + 1] == 0x3C:
+                    self.drop(
+                        start + LONG_TAG, end, "too_many_tags"
+                    )  # each "<" is a token of its own
+            else:
+                name = name.lower()
+                unit = 1 + m.end(2) - m.start(2)
+                times = (end - start) // unit
+                keep = times
+                if m[3]:
+                    if name not in uncounted or places[name]:
+                        keep = (self.end_formats if name in _FORMATS else self.ends)(name, times)
+                    self.elements += (
+                        keep - 1 if name in (b"p", b"br") else 0
+                    )  # end tags that make elements, where nothing is open
+                    if keep < times:
+                        self.drop(start, start + (times - keep) * unit, "too_deep")
+                else:
+                    if unit > LONG_TAG:
+                        self.attributes(name, m.end(4), m.end(2), end)
+                    if name in _FORMATS:
+                        keep = self.start_formats(name, times)
+                    elif name == b"option" and self.options + times > MAX_OPTIONS:
+                        keep = max(0, MAX_OPTIONS - self.options)
+                    elif self.counted(name, raw[end - 2] == 0x2F):
+                        keep = self.starts(name, times)
+                    self.elements += keep
+                    self.options += keep if name == b"option" else 0
+                    if keep < times:
+                        self.drop(
+                            start + keep * unit,
+                            end,
+                            (
+                                "too_many_formats"
+                                if name in _FORMATS
+                                else "too_deep"
+                                if name != b"option"
+                                else "too_many_tags"
+                            ),
+                        )
+            if self.elements > MAX_ELEMENTS or self.steps > MAX_STEPS:
+                self.drop(
+                    max(
+                        start,
+                        end - max(self.elements - MAX_ELEMENTS, self.steps - MAX_STEPS) * unit,
+                    ),
+                    len(raw),
+                    "too_many_tags",
+                )
+                return len(raw)
+            if pos:
+                return pos
+        return len(raw)
+
+    def text(self, tag: re.Match[bytes]) -> int:
+        """Behind the content of an element that is text.
+
+        Where that may be markup it is made so: its start tag is dropped.
+        """
+        start, end = tag.span()
+        name = tag[1].lower()
+        if not any(self.places[apart] for apart in _APART):
+            if name == b"script":
+                return _script_end(self.raw, end)
+            close = _TEXT_ENDS[name].search(self.raw, end)
+            return close.start() if close else len(self.raw)
+        following = self.raw.find(b"<", end)
+        behind = (
+            self.raw.find(b"<", following + 1)
+            if following >= 0 and self.raw.startswith(b"<![CDATA[", following)
+            else -1
+        )
+        if behind >= 0 and self.raw.find(b"]]>", following, behind) >= 0:
+            following = behind  # a section without "<" is no tag either way
+        if following >= 0 and not _TEXT_ENDS[name].match(self.raw, following):
+            self.drop(start, end, "too_deep")
+        return end
+
+    def section(self, start: int) -> int:
+        """Behind the mark of a CDATA section inside svg or math; it is dropped where tags follow,
+        which may be text or not.
+        """
+        following = self.raw.find(b"<", start + 1)
+        if following < 0 or self.raw.find(b"]]>", start, following) >= 0:
+            return following if following >= 0 else len(self.raw)
+        self.drop(start, start + 9, "too_deep")
+        return start + 9
+
+    def result(self) -> bytes:
+        return b"".join(self.out) + self.raw[self.copied :]
+
+    def drop(self, start: int, end: int, why: str) -> None:
+        if start > self.copied:
+            self.out.append(self.raw[self.copied : start])
+            if self.raw[start - 1] == 0x3C:
+                self.out.append(b" ")  # a "<" that stood for itself begins nothing of what follows
+        self.copied = max(self.copied, end)
+        self.cut.add(why)
+
+    def counted(self, name: bytes, closed: bool) -> bool:
+        """Whether a start tag may open an element that stays open; `closed`: it ends in "/>"."""
+        if not (self.places[b"svg"] or self.places[b"math"]):
+            return name not in _UNCOUNTED
+        return name not in _LEAVING and (
+            not closed or name in _BREAKING or any(self.places[inner] for inner in _INNER)
+        )
+
+    def starts(self, name: bytes, times: int) -> int:
+        """Opens `name` so many times; how many of the start tags stay."""
+        depth = len(self.stack)
+        keep = min(times, MAX_DEPTH - depth)
+        if keep:
+            if name in _SCOPES:
+                self.scopes.extend(range(depth, depth + keep))
+            self.places[name].extend(range(depth, depth + keep))
+            self.stack.extend([name] * keep)
+        if keep < times:
+            self.dropped[name] += times - keep
+        return keep
+
+    def ends(self, name: bytes, times: int) -> int:
+        """Closes the innermost open `name` so many times; how many of the end tags stay, the last
+        ones.
+        """
+        dropped = min(times, self.dropped[name])
+        self.dropped[name] -= dropped
+        for left in range(times - dropped, 0, -1):
+            if not self.places[name] or (self.scopes and self.places[name][-1] < self.scopes[-1]):
+                self.steps += (
+                    left - 1
+                    # this one and the next reach nothing: the parser looks through its stack for
+                    # each
+                )
+                break
+            self.dropped.clear()  # what is inside ends with it
+            place = self.places[name][-1]
+            for closed in self.stack[place:]:
+                self.places[closed].pop()
+            del self.stack[place:]
+            while self.scopes and self.scopes[-1] >= place:
+                self.scopes.pop()
+        return times - dropped
+
+    def start_formats(self, name: bytes, times: int) -> int:
+        keep = min(times, max(0, self.max_active - self.active))
+        self.active += keep
+        self.formats[name] += keep
+        self.dropped_formats[name] += times - keep
+        return keep
+
+    def end_formats(self, name: bytes, times: int) -> int:
+        dropped = min(times, self.dropped_formats[name])
+        self.dropped_formats[name] -= dropped
+        closed = min(times - dropped, self.formats[name])
+        self.formats[name] -= closed
+        self.active -= closed
+        return times - dropped
+
+    def attributes(self, name: bytes, pos: int, end: int, last: int) -> None:
+        """Drops what follows the last allowed attribute of an overlong tag (and those just like it
+        behind it, up to `last`); `pos`: behind its name.
+        """
+        copied = name == b"a" or name in _FORMATS
+        most = 0 if copied and 1 + len(name) + end - pos > self.max_bytes else MAX_ATTRIBUTES
+        for _ in range(most):
+            m = _ATTRIBUTE.match(self.raw, pos, end)
+            if not m:
+                return
+            pos = m.end()
+        if _ATTRIBUTE.match(self.raw, pos, end):
+            self.drop(pos, last - self.raw.endswith(b">", pos, end), "too_many_attributes")

@@ -1,0 +1,207 @@
+"""A page: everything that is read out of one stored body.
+
+One call, one value; never an exception.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from crawlkit.outcomes import Reason
+from crawlkit.rules.duplicates.fingerprint import Fingerprint, fingerprint
+from crawlkit.rules.http.content_types import kind_of
+from crawlkit.rules.page.encoding import Encoding, decode_utf8
+from crawlkit.rules.page.language import detect_language
+from crawlkit.rules.page.links import Link, PageLinks, read_links
+from crawlkit.rules.page.main_text import main_text
+from crawlkit.rules.page.markup import Document, read_html
+from crawlkit.rules.page.metadata import Metadata, read_metadata
+from crawlkit.rules.page.other_formats import plain_text
+from crawlkit.rules.page.structured_data import json_ld, microdata, rdfa
+from crawlkit.rules.robots.meta import RobotsDirectives, robots_directives
+from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy
+
+Headers = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Counts that quality signals are made of. Characters are those of the visible text."""
+
+    text_chars: int = 0
+    link_chars: int = 0
+    main_chars: int = 0
+    words: int = 0
+    headings: int = 0
+    links: int = 0  # a and area
+    bad_links: int = 0  # that are no address at all
+
+
+@dataclass(frozen=True)
+class Page:
+    """What one body says.
+
+    `kind`: html, text, json, xml, pdf, docx or other; hashes are hex; texts are null without any.
+    """
+
+    url: str
+    kind: str
+    encoding: Encoding | None
+    body_sha256: str
+    clean_sha256: str | None = None  # of structure, text and links (HTML only)
+    metadata: Metadata = field(default_factory=Metadata)
+    language: str | None = None  # detected, ISO 639-1
+    links: PageLinks = field(default_factory=lambda: PageLinks(""))
+    robots: RobotsDirectives = field(default_factory=RobotsDirectives)
+    structured: dict[str, Any] = field(
+        default_factory=dict
+    )  # json_ld, microdata, rdfa: those that are there
+    text: str = ""
+    main_text: str = ""
+    prints: Fingerprint = Fingerprint(None, None, None)
+    quality: Quality = Quality()
+    flags: tuple[str, ...] = ()
+    error: str | None = None  # why the text is missing or only a part
+
+    @property
+    def title(self) -> str | None:
+        return self.metadata.title
+
+    @property
+    def outlinks(self) -> list[Link]:
+        """Links that may enter the frontier, without repeats, in order."""
+        return list(
+            {link.url: link for link in reversed(self.links.links) if link.refused is None}.values()
+        )[::-1]
+
+
+def parse_page(
+    body: bytes,
+    url: str,
+    content_type: str | None = None,
+    headers: Headers = (),
+    agent: str = "crawlkit",
+    policy: UrlPolicy = DEFAULT_POLICY,
+) -> Page:
+    """Reads a body (content codings undone) that was fetched at the canonical address `url`.
+
+    `headers`: fields of the answer, for Link, Refresh, X-Robots-Tag and Content-Language. `agent`:
+        our robots token.
+    Native readers of PDF are reached through here: a caller that meets hostile PDFs isolates the
+        call.
+    """
+    kind = kind_of(body, content_type)
+    digest = hashlib.sha256(body).hexdigest()
+    if kind == "html":
+        return _html_page(body, digest, url, content_type, headers, agent, policy)
+    robots = robots_directives((), headers, agent)
+    links = _without_nofollow(read_links(Document(), url, headers, policy=policy), robots)
+    plain = plain_text(body, kind, content_type)
+    if plain is None:
+        return Page(
+            url,
+            kind,
+            None,
+            digest,
+            links=links,
+            robots=robots,
+            error=Reason.CONTENT_TYPE_NOT_PARSED,
+        )
+    text = "\n".join(filter(None, (" ".join(line.split()) for line in plain.text.splitlines())))
+    return Page(
+        url,
+        kind,
+        Encoding(plain.encoding, "detected") if plain.encoding else None,
+        digest,
+        metadata=Metadata(title=plain.title),
+        language=detect_language(text),
+        links=links,
+        robots=robots,
+        text=text,
+        main_text=text,
+        prints=fingerprint(text),
+        quality=Quality(text_chars=len(text), main_chars=len(text), words=len(text.split())),
+        error=plain.error,
+    )
+
+
+def _html_page(
+    body: bytes,
+    digest: str,
+    url: str,
+    content_type: str | None,
+    headers: Headers,
+    agent: str,
+    policy: UrlPolicy,
+) -> Page:
+    markup, encoding = decode_utf8(body, content_type)
+    doc = read_html(markup)
+    robots = robots_directives(
+        ((m["name"], m.get("content", "")) for m, _ in doc.metas if "name" in m), headers, agent
+    )
+    links = _without_nofollow(read_links(doc, url, headers, encoding.name, policy), robots)
+    found_json, bad_json = json_ld(doc.json_ld)
+    structured = {
+        "json_ld": found_json,
+        "microdata": microdata(doc.tree, markup),
+        "rdfa": rdfa(doc.tree, markup),
+    }
+    content_language = next((v for k, v in headers if k.lower() == "content-language"), None)
+    text, main = doc.text, main_text(doc)
+    flags = [*doc.flags]
+    flags += (
+        ["bad_json_ld"] * bool(bad_json)
+        + ["canonical_conflict"] * links.canonical_conflict
+        + ["cross_site_canonical"] * links.canonical_cross_site
+    )
+    flags += ["links_dropped"] * bool(links.dropped)
+    return Page(
+        url,
+        "html",
+        encoding,
+        digest,
+        doc.clean_sha256(),
+        read_metadata(doc, found_json, content_language),
+        detect_language(main or text),
+        links,
+        robots,
+        {k: v for k, v in structured.items() if v},
+        text,
+        main,
+        fingerprint(text),
+        _quality(doc, text, main, links),
+        tuple(flags),
+    )
+
+
+def _without_nofollow(links: PageLinks, robots: RobotsDirectives) -> PageLinks:
+    """A nofollow page gives the frontier nothing; its links stay on record."""
+    if not robots.nofollow:
+        return links
+    return replace(
+        links,
+        links=[
+            link if link.refused else link._replace(refused=Reason.NOFOLLOW) for link in links.links
+        ],
+    )
+
+
+_NO_ADDRESS = (Reason.URL_INVALID, Reason.URL_HOST_EMPTY, Reason.URL_TOO_LONG)
+
+
+def _quality(doc: Document, text: str, main: str, links: PageLinks) -> Quality:
+    anchors = [link for link in links.links if link.kind in ("a", "area")]
+    return Quality(
+        text_chars=len(text),
+        link_chars=sum(b.link_chars for b in doc.blocks),
+        main_chars=len(main),
+        words=(
+            text.count(" ") + text.count("\n") + 1 if text else 0
+        ),  # blocks have no other white space
+        headings=sum(tag in ("h1", "h2", "h3") for _, tag, _ in doc.elements),
+        links=len(anchors),
+        bad_links=sum(link.refused in _NO_ADDRESS for link in anchors),
+    )

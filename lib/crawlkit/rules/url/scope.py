@@ -1,0 +1,241 @@
+"""Scope: which URLs the crawl wants at all, as a list of named rules in a fixed order (REQUIREMENTS
+A4, K1).
+
+It judges a canonical URL alone. What needs evidence about a host (one shape everywhere, equal
+bodies) is rules/traps.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crawlkit.config import ConfigError, ScopeConfig
+from crawlkit.outcomes import Reason, Refused
+from crawlkit.rules.url.canonical import SESSION_PARAMS, UrlPolicy, canonicalize, split
+
+# Dates as calendars write them: a whole date anywhere; a month after "=", or in a path that names a
+# calendar. Years and
+# months alone are too often just numbers (/topic/2451/10).
+_FOUR_DIGITS = re.compile(r"[0-9]{4}")  # in all of them: one quick look spares most URLs the others
+_DAY = re.compile(
+    r"(?<![0-9A-Za-z-])([0-9]{4})(?:/(?:0[1-9]|1[0-2])/(?:0[1-9]|[12][0-9]|3[01])|-(?:0[1-9]"
+    r"|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))(?![0-9A-Za-z-])"
+)
+_MONTH = re.compile(r"[=/]([0-9]{4})[-/](?:0?[1-9]|1[0-2])(?![0-9A-Za-z-])")
+_CALENDAR = re.compile(
+    r"calendar|kalender|calendrier|agenda|event|schedule|month|archive|(?<![a-z])date|cal(?![a-z])",
+    re.IGNORECASE,
+)
+_YEAR_PARAM = re.compile(r"[?&](?:year|yr|y)=([0-9]{4})(?![^&])", re.IGNORECASE)
+_SESSION_PATH = re.compile(
+    r"/\([0-9a-z]{24}\)/|/\((?:[A-Z]\([0-9a-z]{8,64}\)){1,4}\)/|;(?:jsessionid|phpsessid|sid"
+    r"|sessionid)=|/(?:jsessionid|phpsessid|sessionid)[=/][0-9a-z]{16,}",
+    re.IGNORECASE,
+)
+_SESSION_NAMES = frozenset(name for name in SESSION_PARAMS if not name.endswith("*"))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A compiled `config.scope`: build it with `Scope.of`."""
+
+    config: ScopeConfig
+    hosts: frozenset[str]
+    domains: tuple[str, ...]  # each with a leading dot
+    prefixes: tuple[str, ...]
+    exclude: str | None
+    media_extensions: frozenset[str]
+    skip_extensions: frozenset[str]
+
+    @classmethod
+    def of(cls, config: ScopeConfig) -> Scope:
+        """Compiles a scope.
+
+        Raises ConfigError: a name that is no host, a prefix that is no URL, a pattern that is empty
+        or that RE2 refuses.
+        """
+        exclude = "|".join(f"(?:{pattern})" for pattern in config.exclude_patterns) or None
+        for pattern in config.exclude_patterns:
+            if not pattern:
+                raise ConfigError(
+                    "scope.exclude_patterns: '' is found in every URL, so that nothing would be"
+                    " crawled; leave it out"
+                )
+            try:
+                pc.match_substring_regex(pa.scalar(""), pattern=pattern)
+            except pa.ArrowInvalid as e:
+                raise ConfigError(f"scope.exclude_patterns: {pattern!r}: {e}") from None
+        return cls(
+            config,
+            frozenset(_host(name, "scope.hosts") for name in config.hosts),
+            tuple(
+                "." + _host(name.removeprefix("*.").removeprefix("."), "scope.domains")
+                for name in config.domains
+            ),
+            tuple(_prefix(text) for text in config.prefixes),
+            exclude,
+            frozenset(end.lower() for end in config.media_extensions),
+            frozenset(end.lower() for end in config.skip_extensions),
+        )
+
+
+class Candidate(NamedTuple):
+    """A canonical URL and what the rules look at.
+
+    `page`: it is to be crawled as a page (not a sitemap or feed).
+    """
+
+    url: str
+    host: str
+    path: str
+    query: str
+    depth: int
+    now_year: int
+    page: bool
+
+
+def _named(scope: Scope, c: Candidate) -> Reason | None:
+    if not (scope.hosts or scope.domains or scope.prefixes):
+        return None
+    if (
+        c.host in scope.hosts
+        or ("." + c.host).endswith(scope.domains)
+        or c.url.startswith(scope.prefixes)
+    ):
+        return None
+    return (
+        Reason.SCOPE_HOST
+        if scope.hosts
+        else Reason.SCOPE_DOMAIN
+        if scope.domains
+        else Reason.SCOPE_PREFIX
+    )
+
+
+def _excluded(scope: Scope, c: Candidate) -> Reason | None:
+    found = (
+        scope.exclude is not None
+        and pc.match_substring_regex(pa.scalar(c.url), pattern=scope.exclude).as_py()
+    )
+    return Reason.SCOPE_PATTERN if found else None
+
+
+def _too_deep(scope: Scope, c: Candidate) -> Reason | None:
+    return Reason.SCOPE_DEPTH if c.depth > scope.config.max_depth else None
+
+
+def _too_long(scope: Scope, c: Candidate) -> Reason | None:
+    return Reason.SCOPE_PATH_LENGTH if len(c.url) > scope.config.max_url_bytes else None
+
+
+def _repeats(scope: Scope, c: Candidate) -> Reason | None:
+    # Numbers repeat by nature (dates, tiles); a calendar without end is the business of the next
+    # rule.
+    names = [segment for segment in c.path.split("/") if segment and not segment.isdigit()]
+    most = scope.config.max_repeated_segments
+    if len(names) <= most:
+        return None
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return Reason.SCOPE_REPEATED_SEGMENTS if max(counts.values()) > most else None
+
+
+def _date_range(scope: Scope, c: Candidate) -> Reason | None:
+    text = f"{c.path}?{c.query}" if c.query else c.path
+    if not _FOUR_DIGITS.search(text):
+        return None
+    years = [
+        int(year)
+        for year in (
+            *_DAY.findall(text),
+            *_YEAR_PARAM.findall(text),
+            *(_MONTH.findall(text) if _CALENDAR.search(text) else ()),
+        )
+    ]
+    if not years:
+        return None
+    last = c.now_year + scope.config.max_years_ahead
+    return (
+        Reason.SCOPE_DATE_RANGE
+        if any(not scope.config.min_year <= year <= last for year in years)
+        else None
+    )
+
+
+def _session(scope: Scope, c: Candidate) -> Reason | None:
+    names = (piece.partition("=")[0].lower() for piece in c.query.split("&"))
+    if _SESSION_PATH.search(c.path) or (c.query and not _SESSION_NAMES.isdisjoint(names)):
+        return Reason.SCOPE_SESSION_ID
+    return None
+
+
+def _file_type(scope: Scope, c: Candidate) -> Reason | None:
+    _, dot, end = c.path[c.path.rindex("/") + 1 :].rpartition(".")
+    if not dot or not c.page:
+        return None
+    end = end.lower()
+    return (
+        Reason.MEDIA_NOT_CRAWLED
+        if end in scope.media_extensions
+        else Reason.SCOPE_EXTENSION
+        if end in scope.skip_extensions
+        else None
+    )
+
+
+RULES: tuple[tuple[str, Callable[[Scope, Candidate], Reason | None]], ...] = (
+    ("named hosts, domains, prefixes", _named),
+    ("length", _too_long),
+    ("depth", _too_deep),
+    ("file type", _file_type),
+    ("repeated segments", _repeats),
+    ("date range", _date_range),
+    ("session id", _session),
+    ("excluded patterns", _excluded),
+)
+
+
+def scope_reason(
+    url: str, depth: int, scope: Scope, now_year: int, page: bool = True
+) -> Reason | None:
+    """Why a canonical URL found `depth` links from a seed is not wanted, by the first rule that
+    says so; None: it is.
+
+    `now_year` (UTC) bounds calendars. `page=False` for sitemaps and feeds, whose file type does not
+    matter.
+    """
+    _, host, _, path_query = split(url)
+    path, _, query = path_query.partition("?")
+    candidate = Candidate(url, host, path, query, depth, now_year, page)
+    for _, rule in RULES:
+        reason = rule(scope, candidate)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _host(name: str, key: str) -> str:
+    try:
+        url = canonicalize(f"http://{name}/", None, UrlPolicy())
+    except Refused as refused:
+        raise ConfigError(f"{key}: {name!r} is no host name: {refused.reason}") from None
+    parts = split(url)
+    if url != f"http://{parts.host}/" or "*" in name or name.startswith("."):
+        raise ConfigError(
+            f"{key}: {name!r} is no host name: give it without scheme, port, path and *"
+        )
+    return parts.host
+
+
+def _prefix(text: str) -> str:
+    try:
+        return canonicalize(text, None, UrlPolicy())
+    except Refused as refused:
+        raise ConfigError(f"scope.prefixes: {text!r} is no URL: {refused.reason}") from None

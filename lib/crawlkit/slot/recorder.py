@@ -1,0 +1,245 @@
+"""What a slot keeps of its work: WARC files first, then the parts that name them.
+
+Role: all methods of `Recorder` run in one thread, the slot's writer, so nothing here is locked. A
+capture is in a part only after the file with its record is closed, read back and stored (spool.py);
+what is in no part never happened.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import NamedTuple
+
+import crawlkit
+from crawlkit.adapters.net.site_logins import SESSION
+from crawlkit.adapters.store.objects import Objects
+from crawlkit.adapters.store.parts import Record, WarcFile, encode, encode_part, part_key
+from crawlkit.adapters.store.spool import Spool
+from crawlkit.adapters.warc.writer import Earlier, Finished, WarcWriter, record_id
+from crawlkit.config import Config
+from crawlkit.model import Answer, Capture, FetchItem, RobotsCopy
+from crawlkit.outcomes import Outcome
+from crawlkit.rules.http.conditional import validators
+from crawlkit.rules.politeness.host_state import HostState
+
+LOG_NAMES: dict[type, str] = {Capture: "capture", RobotsCopy: "robots"}
+UNTOUCHED = (Outcome.DEFERRED, Outcome.ROBOTS_CACHED)  # outcomes that change no row of the frontier
+
+
+class Stored(NamedTuple):
+    """A body stored in this slot, to which later equal ones refer."""
+
+    capture_id: str
+    url: str
+    date: float  # Unix s
+
+
+class Recorder:
+    """Writes the captures of one attempt of a slot.
+
+    `check` raises LeaseLost if nothing may be written any more. `stored`: bodies of earlier
+    attempts by digest.
+    `about`: the round (JSON), for the log record of each file.
+    """
+
+    def __init__(
+        self,
+        parts: Objects,
+        warcs: Objects,
+        folder: Path,
+        cfg: Config,
+        round_id: str,
+        slot: int,
+        attempt: int,
+        stored: dict[str, Stored],
+        check: Callable[[], None],
+        about: bytes = b"{}",
+    ) -> None:
+        self._folder = folder
+        self._spool = Spool(
+            parts,
+            warcs,
+            folder,
+            check,
+            max_bytes=cfg.storage.spool_bytes,
+            max_s=cfg.storage.spool_s,
+        )
+        self._round_id, self._slot, self._attempt = round_id, slot, attempt
+        self._stored, self._about = stored, about
+        self._roll_s = cfg.warc.roll_s
+        info = {
+            "software": f"crawlkit/{crawlkit.__version__}",
+            "isPartOf": cfg.crawl.id,
+            "http-header-user-agent": cfg.agent.user_agent,
+            "robots": "obey",
+        }
+        self._writer = WarcWriter(
+            folder,
+            (cfg.crawl.id, round_id, slot, attempt),
+            info,
+            roll_bytes=cfg.warc.roll_bytes,
+            roll_s=cfg.warc.roll_s,
+            set_cookie=cfg.warc.set_cookie,
+        )
+        self._pending: list[Record] = []
+        self._pending_since = 0.0
+        self._touched: dict[str, HostState] = {}
+        self._n_parts = self._seq = 0
+
+    def add(
+        self,
+        capture: Capture,
+        answer: Answer | None = None,
+        item: FetchItem | None = None,
+        state: HostState | None = None,
+        copy: RobotsCopy | None = None,
+    ) -> None:
+        """Keep one outcome; with an `answer` that has a status, store it as a response or revisit
+        record.
+
+        `item` knows the stored copy, `state` is the host's after the answer, `copy` the robots.txt
+        that this answer completes. Raises StoreFull, OSError, Refused (WARC_DAMAGED), LeaseLost.
+        """
+        capture.seq, self._seq = self._seq, self._seq + 1
+        capture.capture_id = f"{self._round_id}-{self._slot}-{self._attempt}-{capture.seq}"
+        if answer is not None and answer.status is not None:
+            self._store(capture, answer, item)
+        self._keep(capture)
+        if copy is not None:
+            copy.capture_id = capture.capture_id
+            self._keep(copy)
+        if state is not None:
+            self._touched[state.host] = state
+        if self._writer.due():
+            self.flush()
+
+    def add_all(self, captures: Iterable[Capture]) -> None:
+        """Keep outcomes without an answer."""
+        for capture in captures:
+            self.add(capture)
+
+    def events(self, states: list[HostState]) -> Future[None]:
+        """Make host states durable (429, 503, breaker): they are when the future is done."""
+        return self._ship(list(states))
+
+    def flush_if_due(self) -> None:
+        """Close and hand on what is old enough. Raises what ended the spool."""
+        self._spool.check()
+        if self._writer.due() or (
+            self._pending and time.monotonic() - self._pending_since >= self._roll_s
+        ):
+            self.flush()
+
+    def flush(self, states: Iterable[HostState] = ()) -> None:
+        """Close the WARC file and hand it on to be stored, with the part that names it and all that
+        is pending.
+        """
+        self._touched |= {s.host: s for s in states}
+        records: list[Record] = []
+        logged = [
+            (LOG_NAMES[type(r)], encode(r))
+            for r in self._pending
+            if not (isinstance(r, Capture) and r.outcome in UNTOUCHED)
+        ]
+        if (
+            logged
+        ):  # what the tables are made of again if only the WARC files are left (warc_log.py)
+            self._writer.write_log([("round", self._about), *logged])
+        finished = self._writer.close()
+        if finished is not None:
+            records.append(
+                WarcFile(finished.filename, finished.filename, finished.size, finished.records)
+            )
+        records += self._pending
+        records += self._touched.values()
+        if records:
+            self._ship(records, finished)
+        self._pending, self._touched = [], {}
+
+    def drain(self) -> None:
+        """Returns when all that was flushed is stored.
+
+        Raises StoreUnavailable, StoreFull, OSError, LeaseLost.
+        """
+        self._spool.drain()
+
+    def close(self) -> None:
+        """Drop what was not flushed or not stored, and the local folder."""
+        self._writer.abandon()
+        self._spool.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _ship(self, records: list[Record], warc: Finished | None = None) -> Future[None]:
+        key = part_key(self._round_id, self._slot, self._attempt, self._n_parts)
+        self._n_parts += 1
+        return self._spool.ship(key, encode_part(records), warc)
+
+    def _keep(self, record: Record) -> None:
+        if not self._pending:
+            self._pending_since = time.monotonic()
+        self._pending.append(record)
+
+    def _store(self, capture: Capture, answer: Answer, item: FetchItem | None) -> None:
+        block = self._writer.block(answer)
+        earlier, revisit_of = self._earlier(answer, item, block.payload_digest)
+        written = self._writer.write(answer, capture.capture_id, earlier=earlier, block=block)
+        capture.warc_filename, capture.warc_record_offset, capture.warc_record_length = (
+            written.filename,
+            written.offset,
+            written.length,
+        )
+        capture.warc_record_id, capture.record_type, capture.payload_digest = (
+            written.record_id,
+            written.record_type,
+            written.payload_digest,
+        )
+        if written.record_type == "revisit":
+            capture.revisit_of = revisit_of
+        elif answer.body and not answer.truncated:
+            self._stored.setdefault(
+                block.payload_digest, Stored(capture.capture_id, answer.url, answer.wall_start)
+            )
+
+    def _earlier(
+        self, answer: Answer, item: FetchItem | None, digest: str
+    ) -> tuple[Earlier | None, str | None]:
+        """The copy that holds this body: the URL's own, else one of this slot."""
+        if (
+            item is not None
+            and item.prev_capture_id
+            and item.prev_payload_digest
+            and item.prev_fetched_at is not None
+        ):
+            if answer.status == 304 or digest == item.prev_payload_digest:
+                return (
+                    Earlier(
+                        item.prev_copy_url or item.url,
+                        item.prev_fetched_at,
+                        item.prev_payload_digest,
+                        record_id(item.prev_capture_id),
+                    ),
+                    item.prev_capture_id,
+                )
+        known = self._stored.get(digest)
+        if known is None or answer.status == 304:
+            return None, None
+        return Earlier(known.url, known.date, digest, record_id(known.capture_id)), known.capture_id
+
+
+def describe(capture: Capture, answer: Answer) -> None:
+    """Fill the fields of a capture that come from the answer's header and times."""
+    capture.status, capture.ip, capture.truncated = answer.status, answer.ip, answer.truncated
+    capture.started, capture.ended = answer.wall_start, answer.wall_end
+    if capture.detail is None:  # what was odd about the answer
+        capture.detail = (
+            ", ".join(note for note in dict.fromkeys(answer.notes) if note != SESSION) or None
+        )
+    if answer.status is not None:
+        capture.content_type = answer.header_list("content-type")
+        capture.cache_control = answer.header_list("cache-control")
+        capture.etag, capture.last_modified = validators(answer.headers)
+        capture.body_bytes = None if answer.status == 304 else len(answer.body)

@@ -1,0 +1,98 @@
+"""`crawlkit rebucket N`: another number of host buckets for a crawl between two rounds.
+
+A row's bucket depends on its registered domain alone, so each table is rewritten by one commit that
+can be repeated. The wish stands in crawl.json before the first commit and is fulfilled there after
+the last: until then no other command works on the crawl, and the same command finishes what a
+killed one began.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crawlkit.config import Config, ConfigError
+
+if TYPE_CHECKING:
+    from crawlkit.round.job import Job
+    from crawlkit.round.state import Place
+
+MOVED = ("crawldb", "crawldb_log", "hostdb", "injected")
+
+
+def rebucket(job: "Job", buckets: int) -> dict[str, Any]:
+    """Rewrites the tables for `buckets` host buckets.
+
+    Raises CrawlError while a round is open, LockHeld.
+
+    Log rows wait to be folded from the number on that every bucket has folded: what is folded twice
+    changes nothing.
+    """
+    from pyspark.sql import functions as F
+
+    from crawlkit.stages.fold import bucket_summary, live_log, log_summary, merge_summaries
+
+    with job.crawl.lock:
+        before = job.crawl.begin_rebucket(buckets)
+        for name in MOVED:
+            if job.tables.exists(name):
+                job.tell(f"moving the rows of {name}")
+                job.tables.replace(
+                    name, job.read(name).withColumn("host_bucket", F.expr(bucket_sql(buckets)))
+                )
+        through = [r["folded_through"] for r in job.tables.rows("buckets", ["folded_through"])]
+        low = min(through) if through and None not in through else None
+        rows = {
+            r.host_bucket: r.asDict() for r in bucket_summary(job.read("crawldb"), low).collect()
+        }
+        summary = job.spark.createDataFrame(
+            [(b, low) for b in range(buckets)], "host_bucket int, folded_through int"
+        )
+        waiting = [
+            r.asDict() for r in log_summary(live_log(job.read("crawldb_log"), summary)).collect()
+        ]
+        merged = [
+            r | {"folded_through": low}
+            for r in merge_summaries({}, rows, waiting, low or 0).values()
+        ]
+        if job.tables.exists("buckets"):
+            job.tables.replace("buckets", merged)
+        job.crawl.set_buckets(buckets)
+    return {
+        "buckets_before": before,
+        "buckets": buckets,
+        "known": sum(r["rows"] for r in merged),
+        "buckets_with_rows": len(merged),
+    }
+
+
+def bucket_sql(buckets: int) -> str:
+    """`rules.domains.host_bucket` of the column domain: its last 16 bits are enough for at most
+    65536 buckets.
+    """
+    return f"CAST(conv(substring(sha2(domain, 256), 13, 4), 16, 10) AS INT) & {buckets - 1}"
+
+
+def rebucket_command(
+    buckets: int, data: "Place", cfg: Config, say: Any = lambda event: None
+) -> dict[str, Any]:
+    """`crawlkit rebucket`: works with the old and the new frontier.buckets in the configuration.
+
+    Raises ConfigError and what `rebucket` raises.
+    """
+    from crawlkit.round.job import Job
+    from crawlkit.round.state import Crawl
+
+    if buckets & (buckets - 1):
+        raise ConfigError(f"rebucket {buckets}: give a power of two (1, 2, 4, 8, ...)")
+    job = Job(Crawl(data, cfg), quick=True, say=say)
+    try:
+        return rebucket(job, buckets)
+    finally:
+        job.stop()
+
+
+def rebucket_text(done: dict[str, Any]) -> str:
+    return (
+        f"{done['known']} URLs moved from {done['buckets_before']} to {done['buckets']} host"
+        f" buckets; set frontier.buckets to {done['buckets']} in the configuration of this crawl"
+    )

@@ -1,0 +1,401 @@
+"""`crawlkit rebuild`: crawldb, its log and `buckets` made again from the other tables, or the whole
+crawl from its WARC files.
+
+From tables: `captures`, `pages`, `links`, the sitemaps and feeds in the WARC files, and what was
+    injected. The new crawldb takes
+the old one's place in one commit, so a reader sees the old or the new; killed, the same command
+does it again.
+From WARC files alone: their log records (adapters/warc/capture_log.py) give the parts of each round, and
+    commit, parse and dedup make the
+tables of them as in the round itself. crawl.json says so until the end: nothing else works on the
+crawl before.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crawlkit.adapters.store.objects import Objects
+from crawlkit.adapters.store.parts import (
+    Record,
+    WarcFile,
+    encode_part,
+    part_key,
+    part_keys,
+    part_number,
+)
+from crawlkit.adapters.warc.capture_log import read_log
+from crawlkit.config import Config, ConfigError
+from crawlkit.model import Capture
+from crawlkit.outcomes import Refused
+from crawlkit.round.job import REBUILT, Job, commit, dedup, parse, parts_of, rank
+from crawlkit.round.state import Crawl, CrawlError, Place, Round
+from crawlkit.upkeep.maintain import keep_injected
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def rebuild(job: Job) -> dict[str, Any]:
+    """crawldb, an empty log and buckets from the tables; counts.
+
+    Raises CrawlError while a round has claimed buckets, TableError, LockHeld.
+    """
+    open_ = job.crawl.open_rounds()
+    if busy := [r.id for r in open_ if r.buckets]:
+        raise CrawlError(
+            f"round {', '.join(busy)} is open: finish it (`crawlkit round`) or end it (`crawlkit"
+            f" abandon {busy[0]}`) before the frontier is made again"
+        )
+    rounds = _rounds(job)
+    if not rounds:
+        raise CrawlError(
+            f"no round in {job.crawl.data}: nothing to make a frontier of (from WARC files alone:"
+            " `crawlkit rebuild --from-warc`)"
+        )
+    with job.crawl.lock:
+        job.tell("reading stored sitemaps and feeds")
+        _read_sitemaps(job, rounds)
+        keep_injected(job)
+        job.tell(f"making the frontier again from {len(rounds)} rounds")
+        counts = _replace_frontier(
+            job, rounds, min((r.no for r in open_), default=rounds[-1][0].no + 1) - 1
+        )
+        job.keep_known()
+    return counts
+
+
+def _rounds(job: Job) -> list[tuple[Round, bool]]:
+    """All rounds in order, each with whether its outcomes went into the frontier."""
+    rounds = (job.crawl.round(r) for r in job.crawl.round_ids())
+    return sorted(
+        ((r, r.state == "closed" or job.crawl.mark(r, "update") is not None) for r in rounds),
+        key=lambda p: p[0].no,
+    )
+
+
+def _read_sitemaps(job: Job, rounds: Iterable[tuple[Round, bool]]) -> None:
+    """What sitemaps, feeds and robots.txt name stands in no table: read again from the stored
+    records, into found rows of the log.
+    """
+    from pyspark.sql import functions as F
+
+    from crawlkit.adapters.warc.record_store import RecordReader
+    from crawlkit.stages import parse as p
+    from crawlkit.stages import parse_sitemap as s
+    from crawlkit.stages.rebuild_frontier import planned_as
+
+    special = {
+        r.round_id
+        for r in (
+            job.read("captures")
+            .where("is_outcome AND kind IN ('sitemap', 'feed') AND outcome = 'fetched'")
+            .select("round_id")
+            .distinct()
+            .collect()
+        )
+    }
+    robots = (
+        {r.round_id for r in job.read("robots").select("round_id").distinct().collect()}
+        if job.cfg.frontier.sitemaps
+        else set()
+    )
+    for round_, _ in rounds:
+        if round_.id not in special | robots:
+            continue
+        captures = job.of_round("captures", round_)
+        planned = captures.where("is_outcome").select(
+            "url_key",
+            "url",
+            "kind",
+            "host",
+            *planned_as(),
+            F.lit(None).cast("string").alias("domain"),
+        )
+        found = []
+        if round_.id in special:
+            items = p.to_parse(
+                captures,
+                planned,
+                job.read("host_ranks"),
+                s.vouched(
+                    job.read("robots").where(
+                        F.col("fetched_at") <= F.timestamp_micros(F.lit(_end(round_)))
+                    )
+                ),
+            )
+            found.append(
+                p.parsed(
+                    items.where("kind <> 'page' AND file IS NOT NULL"),
+                    RecordReader(job.crawl.warc),
+                    job.cfg,
+                    round_.now,
+                    job.spark.sparkContext.defaultParallelism,
+                )
+            )
+        if round_.id in robots:
+            found.append(
+                s.named_by_robots(
+                    job.of_round("robots", round_),
+                    planned,
+                    job.cfg,
+                    round_.now,
+                    p.arrow_schema(job.spark),
+                    p.PARSED_SCHEMA,
+                )
+            )
+        rows = found[0] if len(found) == 1 else found[0].unionByName(found[1])
+        job.tables.replace(
+            "crawldb_log",
+            p.found_of(p.found_in(rows), round_.id, round_.no, round_.now).withColumn(
+                "writer", F.lit("rebuild")
+            ),
+            {"round_id": [round_.id], "writer": ["rebuild"]},
+        )
+
+
+def _end(round_: Round) -> int:
+    """Real time at which a round was over, µs."""
+    return round((round_.closed_at or 4e9) * 1e6)
+
+
+def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) -> dict[str, Any]:
+    """through: number of the last round whose rows are all there; what later ones may yet write is
+    folded in the usual way.
+    """
+    from crawlkit.stages import rebuild_frontier as r
+    from crawlkit.stages.fold import bucket_summary
+
+    known = job.spark.createDataFrame(
+        [(x.id, x.no, x.now, settled) for x, settled in rounds], r.ROUNDS
+    )
+    captures, sources = job.read("captures"), [job.read("crawldb_log"), job.read("injected")]
+    events = r.outcomes(captures, job.read("pages"), known).unionByName(
+        r.linked(job.read("links"), captures, known)
+    )
+    for found in sources:
+        events = events.unionByName(r.sightings(found, known))
+    job.tables.replace(
+        "crawldb",
+        r.rows_of(
+            events,
+            job.cfg,
+            max(job.spark.sparkContext.defaultParallelism, job.cfg.spark.shuffle_partitions),
+        ),
+    )
+    rows = job.read("crawldb")
+    summary = [b.asDict() for b in bucket_summary(rows, through).collect()]
+    job.tables.replace("buckets", summary)
+    if job.tables.exists("crawldb_log"):
+        job.tables.replace("crawldb_log", [])
+    states = {x.state: x["count"] for x in rows.groupBy("state").count().collect()}
+    return {
+        "rounds": len(rounds),
+        "known": sum(states.values()),
+        "states": states,
+        "buckets": len(summary),
+    }
+
+
+# -- from WARC files alone -------------------------------------------------------------
+def rebuild_from_warc(job: Job) -> dict[str, Any]:
+    """The whole crawl from its WARC files; counts.
+
+    Raises CrawlError if there is a crawl already, Refused for a damaged file.
+    """
+    crawl = job.crawl
+    with crawl.lock:
+        crawl.begin_rebuild()
+        names = sorted(
+            k
+            for k in crawl.warc.list()
+            if k.endswith((".warc.gz", ".warc")) and not k.startswith(".")
+        )
+        job.tell(f"reading the logs of {len(names)} WARC files")
+        told = _parts_of(job, names)
+        rounds = sorted(
+            (
+                Round(**row, state="closed", closed_at=row["opened_at"])
+                for row in told["rounds"].values()
+            ),
+            key=lambda x: x.no,
+        )
+        if not rounds:
+            raise CrawlError(
+                f"{crawl.warc_place}: {len(names)} WARC files, none with the log of a round: they"
+                " are not of a crawl of ours, or no files are there"
+            )
+        for round_ in rounds:
+            crawl.put_round(round_)
+    for round_ in rounds:
+        job.say({"event": "round", "round_id": round_.id})
+        _round_again(job, round_)
+    with crawl.lock:
+        counts = _replace_frontier(job, [(x, True) for x in rounds], rounds[-1].no)
+        _hosts_again(job, rounds[-1])
+    rank(job, rounds[-1])
+    job.keep_known()
+    with crawl.lock:
+        crawl.end_rebuild(rounds)
+    return counts | {"files": len(names), **told["counts"]}
+
+
+def _parts_of(job: Job, names: list[str]) -> dict[str, Any]:
+    """The parts of all rounds, made of the files' logs by as many tasks as there are; the rounds
+    named and counts.
+    """
+    import pyarrow as pa
+
+    warcs, objects = job.crawl.warc, job.crawl.objects
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            done = [
+                json.dumps(_part_of(warcs, objects, row["name"], row["n"]))
+                for row in batch.to_pylist()
+            ]
+            yield pa.RecordBatch.from_pydict({"told": done})
+
+    frame = (
+        job.spark.createDataFrame(list(enumerate(names)), "n int, name string") if names else None
+    )
+    rows = (
+        []
+        if frame is None
+        else frame.repartition(job.spark.sparkContext.defaultParallelism)
+        .mapInArrow(run, "told string")
+        .collect()
+    )
+    rounds: dict[str, dict[str, Any]] = {}
+    files = sorted(
+        (json.loads(r.told) for r in rows), key=lambda f: (-len(f["logs"]), names[f["n"]])
+    )
+    taken: set[str] = set()
+    counts, twice = Counter({"records": 0, "lost": 0, "unnamed": 0, "files_twice": 0}), set[int]()
+    for f in files:
+        if f["logs"] and taken.issuperset(
+            f["logs"]
+        ):  # packed into a file that is taken, and not yet removed as an orphan
+            twice.add(f["n"])
+            counts["files_twice"] += 1
+            continue
+        taken.update(f["logs"])
+        counts.update(f["counts"])
+        rounds |= f["rounds"]
+    for key in part_keys(objects, "parts/") if twice else ():
+        if part_number(key) in twice:
+            objects.delete(key)
+    return {"rounds": {k: v for k, v in rounds.items() if "no" in v}, "counts": dict(counts)}
+
+
+def _part_of(warcs: Objects, objects: Objects, name: str, n: int) -> dict[str, Any]:
+    """Write the parts that one file tells. Raises Refused."""
+    with warcs.open_range(name) as file:
+        try:
+            log = read_log(file, name)
+        except Refused as e:
+            raise Refused(
+                e.reason, f"{name} {e.detail}: restore it, or move it away to do without it"
+            ) from None
+    by_attempt: dict[tuple[str, int, int], list[Record]] = {}
+    attempts = {
+        r.capture_id: (r.round_id, r.slot, r.attempt) for r in log.records if isinstance(r, Capture)
+    }
+    for r in log.records:
+        if r.capture_id in attempts:  # a copy of robots.txt without its capture tells nothing
+            by_attempt.setdefault(attempts[r.capture_id], []).append(r)
+    for (round_id, slot, attempt), records in by_attempt.items():
+        if round_id in log.rounds:
+            objects.put(
+                part_key(round_id, slot, attempt, n),
+                encode_part(
+                    [WarcFile(name, name, warcs.size(name), log.counts["records"]), *records]
+                ),
+            )
+    return {"n": n, "rounds": log.rounds, "counts": dict(log.counts), "logs": log.logs}
+
+
+def _round_again(job: Job, round_: Round) -> None:
+    """captures, robots, pages, links and texts of one round, as its stages made them."""
+    from crawlkit.stages.rebuild_frontier import planned_of
+
+    with job.crawl.lock:
+        job.tables.replace(
+            "fetchlist",
+            planned_of(parts_of(job, round_), round_.id, job.cfg),
+            {"round_id": [round_.id]},
+        )
+    planned = job.of_round("fetchlist", round_)
+    kinds = {r.kind: r["count"] for r in planned.groupBy("kind").count().collect()}
+    job.crawl.set_mark(
+        round_,
+        "generate",
+        {
+            "planned": sum(kinds.values()),
+            "pages": kinds.get("page", 0),
+            "sitemaps": kinds.get("sitemap", 0),
+            "feeds": kinds.get("feed", 0),
+        },
+    )
+    for name, stage in (("commit", commit), ("parse", parse), ("dedup", dedup)):
+        job.crawl.set_mark(round_, name, stage(job, round_))
+    job.crawl.set_mark(round_, "update", {})
+
+
+def _hosts_again(job: Job, last: Round) -> None:
+    """hostdb without what only parts know (adaptive delays, breakers): hosts start anew at their
+    configured pace.
+    """
+    from crawlkit.stages.update import host_rows
+
+    none: DataFrame = job.spark.createDataFrame([], "host string, state_json string")
+    job.tables.replace(
+        "hostdb",
+        host_rows(
+            job.read("hostdb").where("false"),
+            job.read("fetchlist"),
+            job.read("captures"),
+            none,
+            last.no,
+            last.now,
+            time.time(),
+            job.cfg,
+        ),
+    )
+
+
+def rebuild_command(
+    data: Place, cfg: Config, from_warc: bool, say: Any = lambda event: None
+) -> dict[str, Any]:
+    """`crawlkit rebuild`. Raises ConfigError and what rebuild and rebuild_from_warc raise."""
+    crawl = Crawl(data, cfg)
+    if not from_warc:
+        if "://" not in str(crawl.objects.root) and not Path(crawl.objects.root).is_dir():
+            raise ConfigError(
+                f"--data {data}: no crawl there; from WARC files alone: `crawlkit rebuild"
+                " --from-warc`"
+            )
+        crawl.check()
+    job = Job(crawl, quick=True, say=say, may_lack=REBUILT)
+    try:
+        return rebuild_from_warc(job) if from_warc else rebuild(job)
+    finally:
+        job.stop()
+
+
+def rebuild_text(done: dict[str, Any]) -> str:
+    text = (
+        f"{done['known']} URLs from {done['rounds']} rounds"
+        f" ({', '.join(f'{k} {v}' for k, v in sorted(done['states'].items()))})"
+    )
+    if "files" in done:
+        text += (
+            f"; {done['records']} records in {done['files']} WARC files, {done['unnamed']} that no"
+            f" log names, {done['lost']} named and not there"
+        )
+    return text

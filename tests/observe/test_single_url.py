@@ -1,0 +1,122 @@
+"""fetch-one and parse-one: a real slot for one URL."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from crawlkit.cli import steer  # noqa: F401
+from crawlkit.cli.app import app
+from crawlkit.config import Config, ConfigError
+from crawlkit.control.commands import give
+from crawlkit.observe.single_url import fetch_one, parse_one
+from crawlkit.outcomes import Refused
+from crawlkit.round.state import CrawlError
+from crawlkit.rules.url.domains import host_bucket
+from typer.testing import CliRunner
+
+from tests.control.smallcrawl import NOW, make_crawl
+from tests.slot.slotweb import SlotWeb, page, robots
+
+RUN = CliRunner()
+HTML = (
+    "<html><head><title>A page</title></head><body><main><p>Some words that are the text of this"
+    " page.</p><a href='/b?utm_source=x'>b</a></main></body></html>"
+)
+
+
+@pytest.fixture
+def web():
+    with SlotWeb(
+        {
+            "a.test": {
+                "/": page(HTML),
+                "/robots.txt": robots("User-agent: *\nDisallow: /no\n"),
+                "/no": page("x"),
+            }
+        }
+    ) as web:
+        yield web
+
+
+def test_a_page_is_fetched_by_the_rules(web):
+    got = fetch_one("HTTP://A.test/#x", web.config())
+    assert (got.capture.outcome, got.capture.status, got.payload) == ("fetched", 200, HTML.encode())
+    assert ("Content-Type", "text/html") in got.headers
+    assert got.robots.outcome == "fetched"
+    assert fetch_one("http://a.test/no", web.config()).capture.robots_line == "Disallow: /no"
+    assert web.asked("a.test") == ["/robots.txt", "/", "/robots.txt"]
+
+
+def test_loopback_only_by_configuration(web):
+    cfg = web.config(fetch={"allow_private": []})
+    got = fetch_one("http://a.test/", cfg)
+    assert (got.capture.outcome, got.payload) == ("refused", b"")
+    assert web.log == []
+    with pytest.raises(ConfigError, match="placeholder"):
+        fetch_one("http://public.example/", Config())
+    with pytest.raises(Refused):
+        fetch_one("ftp://a.test/", cfg)
+
+
+def test_a_crawls_pace_and_stop_list_hold(web, tmp_path):
+    crawl = make_crawl(tmp_path)
+    cfg = web.config(politeness={"delay_s": 1.0})
+    crawl.cfg = cfg
+    fetch_one("http://a.test/", cfg, crawl)
+    fetch_one("http://a.test/", cfg, crawl)
+    starts = sorted((x.start, x.end) for x in web.log)
+    assert all(b[0] - a[1] >= 1.0 for a, b in zip(starts, starts[1:]))
+    n = len(web.log)
+    give(crawl, "block", {"host": "a.test"}, actor="me")
+    assert fetch_one("http://a.test/", cfg, crawl).capture.reason == "stop_list"
+    assert len(web.log) == n
+
+
+def test_a_host_of_an_open_round_is_left_to_it(web, tmp_path):
+    crawl = make_crawl(tmp_path)
+    round_ = crawl.open_round(NOW)
+    with crawl.lock:
+        crawl.claim(round_, [host_bucket("a.test", crawl.cfg.frontier.buckets)])
+    with pytest.raises(CrawlError, match="has the bucket"):
+        fetch_one("http://a.test/", web.config(), crawl)
+
+
+def test_what_a_body_says():
+    found = parse_one(HTML.encode(), "http://a.test/x", Config(), "text/html")
+    assert (found["title"], found["kind"], found["noindex"]) == ("A page", "html", False)
+    assert [link["url"] for link in found["links"]] == ["http://a.test/b"]
+    assert "words that are the text" in found["main_text"]
+    json.dumps(found)
+
+
+def test_the_commands(web, tmp_path):
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        yaml.safe_dump(
+            web.config().model_dump(include={"fetch", "politeness", "lease", "round"}, mode="json")
+        )
+    )
+    out = tmp_path / "body"
+    done = RUN.invoke(
+        app, ["fetch-one", "http://a.test/", "--config", str(config), "--out", str(out), "--json"]
+    )
+    assert (done.exit_code, json.loads(done.stdout)["status"], out.read_text()) == (0, 200, HTML)
+    assert (
+        RUN.invoke(app, ["fetch-one", "http://a.test/no", "--config", str(config)]).exit_code == 1
+    )
+    assert (
+        json.loads(
+            RUN.invoke(
+                app, ["parse-one", "http://a.test/", "--config", str(config), "--json"]
+            ).stdout
+        )["title"]
+        == "A page"
+    )
+    file = tmp_path / "x.html"
+    file.write_text(HTML)
+    text = RUN.invoke(app, ["parse-one", str(file), "--url", "http://b.test/"])
+    assert text.exit_code == 0
+    assert "http://b.test/b" in text.stdout
+    assert RUN.invoke(app, ["parse-one", str(tmp_path / "none")]).exit_code == 2

@@ -1,0 +1,36 @@
+"""`maintain` beside a round that is under way."""
+
+import time
+
+import pytest
+from crawlkit.config import parse_config
+from crawlkit.round.job import Job
+from crawlkit.round.state import Crawl
+from crawlkit.upkeep.maintain import maintain
+
+pytestmark = pytest.mark.spark
+
+
+def test_files_of_a_stage_under_way_stay_and_those_left_behind_go(spark, tmp_path):
+    """Tasks of parse write files outside of the commit lock; `maintain` may come before their
+    commit.
+    """
+    job = Job(
+        Crawl(tmp_path, parse_config("", "test", ("maintain.vacuum_hours=0",))),
+        quick=True,
+        spark=spark,
+    )
+    round_ = job.crawl.open_round(time.time())
+    part = {"round_id": [round_.id]}
+    row = {"capture_id": "c", "round_id": round_.id, "url": "http://h.example/"}
+    with job.crawl.lock:
+        job.tables.replace("pages", [row | {"capture_id": "before"}], part)
+    written = job.tables.write("pages", [row], part)
+    maintain(job, time.time())
+    with job.crawl.lock:
+        job.tables.commit("pages", written, part)
+    assert [r.capture_id for r in job.read("pages").collect()] == ["c"]
+    job.tables.write("pages", [row], part)
+    job.crawl.close(round_)
+    maintain(job, time.time())
+    assert len(list((tmp_path / "tables" / "pages").rglob("*.parquet"))) == 1
