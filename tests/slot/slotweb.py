@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crawlkit.adapters.store.objects import LocalObjects, open_objects
+from crawlkit.adapters.store.local_objects import LocalObjects
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.adapters.store.parts import read_slot
 from crawlkit.config import S3, Config
 from crawlkit.local.web_server import Exchange, Reply, Request, WebServer

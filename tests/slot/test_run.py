@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from crawlkit.adapters.net.engine import Engine
-from crawlkit.adapters.store.objects import LocalObjects, StoreFull
+from crawlkit.adapters.store.local_objects import LocalObjects
+from crawlkit.adapters.store.objects import StoreFull
 from crawlkit.adapters.store.parts import WarcFile
 from crawlkit.adapters.warc.check import check
 from crawlkit.local.web_server import Reply

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from crawlkit.adapters.store import lease
 from crawlkit.adapters.store.lease import LeaseHeld, LeaseLost
-from crawlkit.adapters.store.objects import LocalObjects
+from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.config import Config
 from crawlkit.model import Answer, Capture
 from crawlkit.slot.run import run_slot

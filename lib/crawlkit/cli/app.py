@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import errno
 import getpass
+import importlib
 import json
 import os
 import re
@@ -509,14 +510,8 @@ def maintain(
 
 def main() -> None:
     """Entry point of the `crawlkit` command."""
-    from crawlkit.cli import (
-        examples,  # noqa: F401, I001  (last: it adds to those)
-        export,
-        look,
-        plan,
-        steer,
-        upkeep,  # noqa: F401, I001  (they register their commands)
-    )
+    for name in ("export", "look", "plan", "steer", "upkeep", "examples"):
+        importlib.import_module(f"crawlkit.cli.{name}")
     from crawlkit.rules.url.canonical import text_of
 
     sys.argv[1:] = [

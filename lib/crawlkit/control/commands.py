@@ -18,7 +18,7 @@ from typing import Any
 from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.store.flock import FileLock
 from crawlkit.adapters.store.lease import LeaseLock
-from crawlkit.adapters.store.objects import LocalObjects
+from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.adapters.store.stop_list import Orders, change_orders
 from crawlkit.round.state import Crawl
 from crawlkit.rules.frontier.command_rules import ROUND_VERBS, URL_VERBS, BadCommand, Order, check

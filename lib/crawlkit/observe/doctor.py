@@ -20,7 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crawlkit.adapters.store.objects import Objects, open_objects
+from crawlkit.adapters.store.objects import Objects
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
 from crawlkit.round.state import Crawl, CrawlError, Place
 from crawlkit.runtime.jars import (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.lake.delta import quote
-from crawlkit.adapters.store.objects import open_objects
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.observe.alerts import evaluate, load_rules, round_values
 from crawlkit.observe.audit import audit
 from crawlkit.observe.metrics import live_values, prometheus_text

@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from crawlkit.adapters.store.objects import LocalObjects, ObjectMissing
+from crawlkit.adapters.store.local_objects import LocalObjects
+from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.parts import read_slot
 from crawlkit.adapters.store.stop_list import ORDERS_KEY
 from crawlkit.adapters.warc.record_store import RecordReader

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.lake.delta import Part, TableError, Tables, in_list, quote

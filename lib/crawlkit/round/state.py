@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from crawlkit.adapters.store.flock import FileLock, LockHeld
 from crawlkit.adapters.store.lease import LeaseLock
-from crawlkit.adapters.store.objects import LocalObjects, ObjectMissing, open_objects
+from crawlkit.adapters.store.local_objects import LocalObjects
+from crawlkit.adapters.store.objects import ObjectMissing
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import Config
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterable
 
 from crawlkit.adapters.store.lease import Lease
-from crawlkit.adapters.store.objects import open_objects, sweep
+from crawlkit.adapters.store.local_objects import sweep
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.adapters.store.spool import spool_folder
 from crawlkit.config import Config
 from crawlkit.model import FetchItem

@@ -25,7 +25,7 @@ from crawlkit.adapters.net.engine import Engine, request_headers
 from crawlkit.adapters.store import flock, parts
 from crawlkit.adapters.store.flock import FileLock, LockHeld
 from crawlkit.adapters.store.lease import Lease, LeaseHeld, LeaseLost
-from crawlkit.adapters.store.objects import LocalObjects
+from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.adapters.store.stop_list import ORDERS_KEY, read_orders
 from crawlkit.adapters.warc import writer as warc
 from crawlkit.config import Agent, Config, Fetch

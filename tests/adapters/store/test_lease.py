@@ -13,7 +13,7 @@ import time
 import pytest
 from crawlkit.adapters.store import lease as lease_module
 from crawlkit.adapters.store.lease import Lease, LeaseHeld, LeaseLost
-from crawlkit.adapters.store.objects import LocalObjects
+from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.config import ConfigError
 from crawlkit.config import Lease as LeaseConfig
 
@@ -171,7 +171,7 @@ def test_a_stopped_process_finds_its_lease_lost(store, tmp_path):
 import sys, time
 from pathlib import Path
 from crawlkit.adapters.store.lease import Lease
-from crawlkit.adapters.store.objects import LocalObjects
+from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.config import Lease as C
 l = Lease(LocalObjects(Path(sys.argv[1])), 'l', 'frozen', C(ttl_s=1.0, renew_s=0.1, margin_s=0.1))
 l.acquire(); print('held', flush=True); sys.stdin.readline(); print(l.may_send(), flush=True)

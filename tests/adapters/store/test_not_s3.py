@@ -9,7 +9,8 @@ import http.server
 import threading
 
 import pytest
-from crawlkit.adapters.store.objects import StoreRefused, StoreUnavailable, open_objects
+from crawlkit.adapters.store.objects import StoreRefused, StoreUnavailable
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import ConfigError, parse_config
 from crawlkit.exports.source import Source
 

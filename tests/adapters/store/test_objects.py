@@ -14,8 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
-from crawlkit.adapters.store import objects
-from crawlkit.adapters.store.objects import LocalObjects, ObjectMissing, StoreFull, open_objects
+from crawlkit.adapters.store import local_objects
+from crawlkit.adapters.store.local_objects import LocalObjects
+from crawlkit.adapters.store.objects import ObjectMissing, StoreFull
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import S3, ConfigError
 
 from tests.servers.fault_proxy import FaultProxy
@@ -127,7 +129,7 @@ def test_compare_and_swap_loses_no_increment_between_threads(store):
 
 def test_compare_and_swap_has_one_winner_between_processes(local):
     code = (
-        "import sys; from pathlib import Path; from crawlkit.adapters.store.objects import LocalObjects"
+        "import sys; from pathlib import Path; from crawlkit.adapters.store.local_objects import LocalObjects"
         " as L; print(L(Path(sys.argv[1])).compare_and_swap('k', sys.argv[2].encode(), None) is not"
         " None)"
     )
@@ -149,7 +151,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(local, monkeypatch):
     def full(fd):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(objects.os, "fsync", full)
+    monkeypatch.setattr(local_objects.os, "fsync", full)
     with pytest.raises(StoreFull, match="no room left"):
         local.put_if_absent("a/b", b"1")
     monkeypatch.undo()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from crawlkit.adapters.store.objects import LocalObjects
+from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.adapters.store.parts import (
     Note,
     PartDamaged,

@@ -11,13 +11,8 @@ import threading
 
 import pytest
 from crawlkit.adapters.store import s3_objects as objects_s3
-from crawlkit.adapters.store.objects import (
-    ObjectMissing,
-    StoreFull,
-    StoreRefused,
-    StoreUnavailable,
-    open_objects,
-)
+from crawlkit.adapters.store.objects import ObjectMissing, StoreFull, StoreRefused, StoreUnavailable
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import S3
 
 from tests.servers.fault_proxy import FaultProxy

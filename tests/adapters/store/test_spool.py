@@ -10,7 +10,9 @@ import time
 import pytest
 from crawlkit.adapters.store import spool as spool_module
 from crawlkit.adapters.store.lease import LeaseLost
-from crawlkit.adapters.store.objects import LocalObjects, StoreFull, StoreUnavailable, open_objects
+from crawlkit.adapters.store.local_objects import LocalObjects
+from crawlkit.adapters.store.objects import StoreFull, StoreUnavailable
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.adapters.store.spool import Spool
 from crawlkit.adapters.warc.writer import Finished
 from crawlkit.config import S3

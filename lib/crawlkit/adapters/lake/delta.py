@@ -38,7 +38,8 @@ from crawlkit.adapters.lake.parquet import (
     delta_schema,
     write_files,
 )
-from crawlkit.adapters.store.objects import StoreUnavailable, open_objects
+from crawlkit.adapters.store.objects import StoreUnavailable
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import S3
 from crawlkit.tables import ARROW, FILES_DDL, TABLES, Table
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
-from crawlkit.adapters.store.objects import open_objects
+from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import S3
 from crawlkit.tables import ARROW, Table
 

@@ -8,7 +8,7 @@ location and cross submits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crawlkit.outcomes import Refused
