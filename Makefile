@@ -16,7 +16,7 @@ $(VENV)/.done: conf/requirements.lock conf/jars.lock setup.cfg setup.py pyprojec
 	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m crawlkit.runtime.jars conf/jars.lock
-	$(BIN)/python -m crawlkit.runtime.class_archive data/samples/site
+	$(BIN)/python -m crawlkit.local.class_archive data/samples/site
 	touch $@
 
 # What tables in S3 need beside that (docs/s3.md).

@@ -4,7 +4,7 @@ the same as `crawlkit commit`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["commit", *sys.argv[1:]])
+    run(["commit", *sys.argv[1:]])

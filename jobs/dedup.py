@@ -4,7 +4,7 @@ same as `crawlkit dedup`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["dedup", *sys.argv[1:]])
+    run(["dedup", *sys.argv[1:]])

@@ -4,7 +4,7 @@ same as `crawlkit fetch`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["fetch", *sys.argv[1:]])
+    run(["fetch", *sys.argv[1:]])

@@ -4,7 +4,7 @@ the same as `crawlkit generate`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["generate", *sys.argv[1:]])
+    run(["generate", *sys.argv[1:]])

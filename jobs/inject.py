@@ -4,7 +4,7 @@ the same as `crawlkit inject`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["inject", *sys.argv[1:]])
+    run(["inject", *sys.argv[1:]])

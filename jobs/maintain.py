@@ -4,7 +4,7 @@ the same as `crawlkit maintain`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["maintain", *sys.argv[1:]])
+    run(["maintain", *sys.argv[1:]])

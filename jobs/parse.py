@@ -4,7 +4,7 @@ same as `crawlkit parse`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["parse", *sys.argv[1:]])
+    run(["parse", *sys.argv[1:]])

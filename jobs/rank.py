@@ -4,7 +4,7 @@ same as `crawlkit rank`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["rank", *sys.argv[1:]])
+    run(["rank", *sys.argv[1:]])

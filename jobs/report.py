@@ -4,7 +4,7 @@ the same as `crawlkit report`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["report", *sys.argv[1:]])
+    run(["report", *sys.argv[1:]])

@@ -4,7 +4,7 @@ the same as `crawlkit update`.
 
 import sys
 
-from crawlkit.cli.app import app
+from crawlkit.cli.main import run
 
 if __name__ == "__main__":
-    app(["update", *sys.argv[1:]])
+    run(["update", *sys.argv[1:]])

@@ -8,15 +8,8 @@ from pathlib import Path
 
 import pytest
 import typer
-from crawlkit.cli import (
-    examples,  # after the others
-    export,
-    look,
-    plan,
-    steer,
-    upkeep,  # noqa: F401  (they register their commands)
-)
-from crawlkit.cli.app import app
+from crawlkit.cli.main import load_all
+from crawlkit.cli.verbs import EXAMPLES
 from crawlkit.config import Config
 
 ROOT = Path(__file__).parents[1]
@@ -29,14 +22,14 @@ def commands(page: Path) -> list[str]:
     return [c.strip() for c in COMMAND.findall(re.sub(r"\\\n\s*", "", page.read_text("utf-8")))]
 
 
-TOP = typer.main.get_command(app)  # made once: it takes 40 ms
+TOP = typer.main.get_command(load_all())  # made once: it takes 40 ms
 
 
 def given() -> list[str]:
     found = {c for page in PAGES for c in commands(page)}
     return sorted(
         {part.strip() for c in found for part in c.split(" && ")}
-        | {e[e.index("crawlkit ") :] for e in examples.EXAMPLES}
+        | {e[e.index("crawlkit ") :] for e in EXAMPLES}
     )
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crawlkit.config import Config
-from crawlkit.control.commands import give, known_urls
+from crawlkit.control.commands import known_urls, run_command
 from crawlkit.control.responses import status, table_figures
+from crawlkit.crawl.state import Crawl, Place
 from crawlkit.observe.single_url import One
 from crawlkit.observe.single_url import fetch_one as _fetch_one
 from crawlkit.observe.single_url import parse_one as _parse_one
 from crawlkit.outcomes import Refused
-from crawlkit.round.state import Crawl, Place
 from crawlkit.rules.duplicates.clusters import DupPage, cluster_pages, match
 from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, shingles
 from crawlkit.rules.page.encoding import decode_utf8
@@ -25,8 +25,9 @@ from crawlkit.rules.page.links import anchor_urls
 from crawlkit.rules.page.main_text import main_text as _main_text
 from crawlkit.rules.page.markup import read_addresses, read_html
 from crawlkit.rules.robots import parser as _robots
-from crawlkit.rules.url.canonical import UrlPolicy, as_sent
+from crawlkit.rules.url.canonical import as_sent
 from crawlkit.rules.url.canonical import canonicalize as _canonicalize
+from crawlkit.rules.url.policy import UrlPolicy
 
 __all__ = [
     "One",
@@ -129,7 +130,7 @@ def add_urls(
 
     Raises BadCommand, CrawlError.
     """
-    return give(
+    return run_command(
         Crawl(data, cfg or Config()),
         "seeds",
         {"urls": list(urls), "priority": priority},

@@ -37,6 +37,8 @@ PLACEHOLDER_INFO_URL = "https://example.invalid/crawler"
 class ConfigError(ValueError):
     """The configuration is unusable; the message names source, line, key and the fix."""
 
+    exit_code = 2
+
 
 def _f(default: Any, text: str, **kw: Any) -> Any:
     return Field(default, description=text, **kw)

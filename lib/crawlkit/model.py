@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -159,3 +160,24 @@ class RobotsCopy:
     body: bytes
     expires_at: float
     capture_id: str | None = None
+
+
+@dataclass
+class Round:
+    """One round of a crawl, as `state/rounds/ID/round.json` keeps it. Times are Unix s.
+
+    no: the order of rounds. now: nominal time, which drives schedules. seed: of all that is random.
+    buckets: host buckets that it has claimed (guard C). rules: the settings by which an audit
+    judges its requests; None in rounds of versions that did not keep them.
+    """
+
+    id: str
+    no: int
+    now: float
+    seed: int
+    config_digest: str
+    opened_at: float
+    state: str = "open"  # open, closed, abandoned
+    closed_at: float | None = None
+    buckets: list[int] = field(default_factory=list)
+    rules: dict[str, Any] | None = None

@@ -129,6 +129,8 @@ class Refused(ValueError):
     `reason` is from the closed list; the message says what and why.
     """
 
+    exit_code = 2
+
     def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else str(reason))
         self.reason = reason

@@ -20,16 +20,11 @@ from urllib.parse import quote
 
 import pytest
 import typer
-from crawlkit.cli import (
-    export,
-    look,
-    steer,  # noqa: F401  (they register their commands)
-)
-from crawlkit.cli.app import app
+from crawlkit.cli.main import load_all
 from crawlkit.config import load_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.local.airflow import AirflowError, LocalAirflow, alive, below, sample_site
 from crawlkit.round.job import ROUND
-from crawlkit.round.state import Crawl
 from crawlkit.tables import TABLES
 
 from tests.fakeweb import EPOCH, Delays, Server, judge, load_log
@@ -84,7 +79,7 @@ def dump(installed, tmp_path_factory) -> dict:
 
 
 def command_of(*names: str):
-    found = typer.main.get_command(app)
+    found = typer.main.get_command(load_all())
     for name in names:
         found = found.commands[name]
     return found

@@ -16,12 +16,14 @@ from types import SimpleNamespace
 
 import pytest
 import typer
-from crawlkit.cli.app import actor, damaged_file, guarded, parse_now
+from crawlkit.cli.errors import guard
+from crawlkit.cli.settings import actor, parse_now
 from crawlkit.config import ConfigError, parse_config
+from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.round.job import Job
 from crawlkit.round.progress import Progress
-from crawlkit.round.state import Crawl, CrawlError
 from crawlkit.runtime.session import jvm_locale
+from crawlkit.runtime.spark_errors import damaged_file
 
 from tests.rounds.crawlproc import Done, everything, run
 
@@ -186,7 +188,7 @@ def test_a_user_without_a_name(monkeypatch):
 )
 def test_the_steps_of_upkeep_are_told(capsys, as_json, expected):
     job = Job(SimpleNamespace(cfg=None), say=Progress(as_json))
-    job.tell("removing orphans")
+    job.report_step("removing orphans")
     assert capsys.readouterr().err == expected
 
 
@@ -400,7 +402,7 @@ def said(capsys, work) -> Done:
     capsys.readouterr()
     code = 0
     try:
-        guarded(work)
+        guard(work)
     except typer.Exit as e:
         code = e.exit_code
     out = capsys.readouterr()

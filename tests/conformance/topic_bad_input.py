@@ -7,9 +7,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from crawlkit.cli.app import read_seeds
+from crawlkit.cli.settings import read_seeds
 from crawlkit.config import Config
-from crawlkit.rules.url.canonical import UrlPolicy
+from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.stages.inject import read_lines
 
 

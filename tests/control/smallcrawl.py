@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.config import Config
-from crawlkit.control.commands import plain_tables
-from crawlkit.round.state import Crawl
+from crawlkit.crawl.state import Crawl
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.url.canonical import host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
@@ -27,7 +26,7 @@ def write(
     crawl: Crawl, table: str, rows: list[dict[str, Any]], part: dict[str, list[Any]] | None = None
 ) -> None:
     with crawl.lock:
-        plain_tables(crawl).replace(table, rows, part)
+        crawl.plain_tables().replace(table, rows, part)
 
 
 def known(crawl: Crawl, url: str, **fields: Any) -> dict[str, Any]:

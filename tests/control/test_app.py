@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from crawlkit.adapters.store.pending_commands import read_pending
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.config import Config, ConfigError
 from crawlkit.control.app import MAX_BODY_BYTES, OPEN_PATHS, make_app
-from crawlkit.control.commands import pending, plain_tables
 from crawlkit.control.serve import token_of
 from crawlkit.slot.inputs import put_progress
 from starlette.testclient import TestClient
@@ -103,7 +103,7 @@ def test_seeds_hints_and_recrawls_wait_for_the_next_round(crawl, client):
     assert (
         client.post("/v1/boost", json={"urls": ["http://a.test/"], "boost": 5}).status_code == 200
     )
-    assert [c["verb"] for c in pending(crawl)] == ["seeds", "recrawl", "hint", "boost"]
+    assert [c["verb"] for c in read_pending(crawl.objects)] == ["seeds", "recrawl", "hint", "boost"]
     assert client.get("/v1/commands").json()["items"][0]["verb"] == "boost"
     assert client.get("/v1/commands?limit=2").json()["next_offset"] == 2
     assert client.get("/v1/commands?limit=2&offset=2").json()["next_offset"] is None
@@ -167,7 +167,7 @@ def test_the_published_aliases(crawl, client):
 def test_a_webmasters_ping(crawl, client):
     ping = {"host": "a.test", "key": "0123abcd", "urlList": ["http://a.test/", "http://a.test/new"]}
     assert client.post("/indexnow", json=ping).json() == {"queued": 2}
-    assert [(c["verb"], c["arguments"]["urls"]) for c in pending(crawl)] == [
+    assert [(c["verb"], c["arguments"]["urls"]) for c in read_pending(crawl.objects)] == [
         ("hint", ping["urlList"])
     ]
     assert client.post("/indexnow", json=ping | {"urlList": ["http://b.test/"]}).status_code == 400
@@ -237,7 +237,7 @@ def test_a_dry_run_and_a_repeated_command(crawl, client):
         for _ in range(2)
     ] == [False, True]
     assert client.post("/v1/blacklist", json={"host": "b.test"}, headers=keyed).status_code == 400
-    assert len(plain_tables(crawl).rows("commands", ["command_id"])) == 1
+    assert len(crawl.plain_tables().rows("commands", ["command_id"])) == 1
 
 
 def test_looking(client):

@@ -9,11 +9,13 @@ import time
 import pytest
 from crawlkit.adapters.store.lease import Lease
 from crawlkit.adapters.store.parts import encode_part, part_key, write_part
+from crawlkit.adapters.store.pending_commands import read_pending
 from crawlkit.adapters.store.stop_list import ORDERS_KEY, change_orders, read_orders
-from crawlkit.control.commands import COLUMNS, give, known_urls, pending, plain_tables
-from crawlkit.round.command_intake import finish_abandoned, heed, take_commands
-from crawlkit.round.state import CrawlError
-from crawlkit.rules.frontier.command_rules import BadCommand
+from crawlkit.control.commands import known_urls, run_command
+from crawlkit.crawl.abandon import check_orders, finish_abandoned
+from crawlkit.crawl.state import CrawlError
+from crawlkit.round.command_intake import take_commands
+from crawlkit.rules.frontier.command_rules import COLUMNS, BadCommand
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.tables import TABLES
 
@@ -24,45 +26,47 @@ class PlainJob:
     """What take_commands asks of a job."""
 
     def __init__(self, crawl):
-        self.crawl, self.cfg, self.tables = crawl, crawl.cfg, plain_tables(crawl)
+        self.crawl, self.cfg, self.tables = crawl, crawl.cfg, crawl.plain_tables()
 
 
 def rows(crawl, table, columns=None):
-    return plain_tables(crawl).rows(table, columns or TABLES[table].column_names)
+    return crawl.plain_tables().rows(table, columns or TABLES[table].column_names)
 
 
 def test_a_block_holds_at_once_and_is_a_row(tmp_path):
     crawl = make_crawl(tmp_path)
-    told = give(
+    told = run_command(
         crawl, "block", {"host": "A.test", "reason": "asked to"}, actor="me", command_id="c1"
     )
     assert told["target"] == "a.test"
     assert read_orders(crawl.objects).stopped("a.test", "a.test") == "asked to"
-    give(crawl, "block", {"domain": "b.example", "reason": ""}, actor="me")
+    run_command(crawl, "block", {"domain": "b.example", "reason": ""}, actor="me")
     assert read_orders(crawl.objects).stopped("www.b.example", "b.example") is not None
     found = {r["command_id"]: r for r in rows(crawl, "commands")}
     assert found["c1"]["verb"] == "block"
     assert json.loads(found["c1"]["arguments"]) == {"kind": "host", "reason": "asked to"}
-    give(crawl, "unblock", {"host": "a.test"}, actor="me")
+    run_command(crawl, "unblock", {"host": "a.test"}, actor="me")
     assert read_orders(crawl.objects).stopped("a.test", "a.test") is None
     assert len(rows(crawl, "commands")) == 3
 
 
 def test_the_same_id_is_done_once(tmp_path):
     crawl = make_crawl(tmp_path)
-    assert not give(crawl, "block", {"host": "a.test"}, actor="me", command_id="x")["repeated"]
-    give(crawl, "unblock", {"host": "a.test"}, actor="me", command_id="y")
-    assert give(crawl, "block", {"host": "a.test"}, actor="me", command_id="x")["repeated"]
+    assert not run_command(crawl, "block", {"host": "a.test"}, actor="me", command_id="x")[
+        "repeated"
+    ]
+    run_command(crawl, "unblock", {"host": "a.test"}, actor="me", command_id="y")
+    assert run_command(crawl, "block", {"host": "a.test"}, actor="me", command_id="x")["repeated"]
     assert read_orders(crawl.objects).hosts == {}
     with pytest.raises(BadCommand, match="used for another"):
-        give(crawl, "block", {"host": "b.test"}, actor="me", command_id="x")
+        run_command(crawl, "block", {"host": "b.test"}, actor="me", command_id="x")
     assert len(rows(crawl, "commands")) == 2
 
 
 def test_a_dry_run_changes_nothing(tmp_path):
     crawl = make_crawl(tmp_path)
     before = crawl.objects.list()
-    told = give(
+    told = run_command(
         crawl, "recrawl", {"urls": ["http://a.test/", "mailto:x"]}, actor="me", dry_run=True
     )
     assert (told["queued"], told["added"], [r["reason"] for r in told["refused"]]) == (
@@ -70,7 +74,7 @@ def test_a_dry_run_changes_nothing(tmp_path):
         1,
         ["url_scheme"],
     )
-    give(crawl, "block", {"host": "a.test"}, actor="me", dry_run=True)
+    run_command(crawl, "block", {"host": "a.test"}, actor="me", dry_run=True)
     assert crawl.objects.list() == before
     assert rows(crawl, "commands") == []
 
@@ -100,21 +104,21 @@ def test_a_dry_run_changes_nothing(tmp_path):
 )
 def test_bad_commands_are_refused(tmp_path, verb, given, word):
     with pytest.raises(BadCommand, match=word):
-        give(make_crawl(tmp_path), verb, given, actor="me")
+        run_command(make_crawl(tmp_path), verb, given, actor="me")
 
 
 def test_a_round_must_be_open(tmp_path):
     crawl = make_crawl(tmp_path)
     with pytest.raises(CrawlError, match="no round"):
-        give(crawl, "pause", {"round_id": "r9"}, actor="me")
+        run_command(crawl, "pause", {"round_id": "r9"}, actor="me")
     with pytest.raises(BadCommand, match="is closed"):
-        give(crawl, "pause", {"round_id": "r000001"}, actor="me")
+        run_command(crawl, "pause", {"round_id": "r000001"}, actor="me")
 
 
 def test_what_is_known_is_told_apart(tmp_path):
     crawl = make_crawl(tmp_path)
     write(crawl, "crawldb", [known(crawl, "http://a.test/")])
-    told = give(
+    told = run_command(
         crawl,
         "seeds",
         {"urls": ["http://a.test", "http://a.test/new", "http://a.test/new#x"]},
@@ -127,10 +131,10 @@ def test_what_is_known_is_told_apart(tmp_path):
 def test_the_next_round_takes_them_once(tmp_path):
     crawl = make_crawl(tmp_path)
     fill(crawl)
-    give(crawl, "recrawl", {"urls": ["http://a.test/dead"]}, actor="me", command_id="c1")
-    give(crawl, "boost", {"urls": ["http://a.test/"], "boost": 7}, actor="me")
-    give(crawl, "hint", {"urls": ["http://new.test/"], "priority": "high"}, actor="me")
-    give(crawl, "block", {"host": "a.test", "reason": "why"}, actor="me")
+    run_command(crawl, "recrawl", {"urls": ["http://a.test/dead"]}, actor="me", command_id="c1")
+    run_command(crawl, "boost", {"urls": ["http://a.test/"], "boost": 7}, actor="me")
+    run_command(crawl, "hint", {"urls": ["http://new.test/"], "priority": "high"}, actor="me")
+    run_command(crawl, "block", {"host": "a.test", "reason": "why"}, actor="me")
     round_ = crawl.open_round(NOW + 100)
     with crawl.lock:
         buckets, urgent = take_commands(PlainJob(crawl), round_)
@@ -153,7 +157,7 @@ def test_the_next_round_takes_them_once(tmp_path):
     assert [(r["host"], r["blacklisted"], r["reason"]) for r in rows(crawl, "hostdb")] == [
         ("a.test", True, "why")
     ]
-    assert pending(crawl) == []
+    assert read_pending(crawl.objects) == []
     crawl.close(round_)
     with crawl.lock:
         assert take_commands(PlainJob(crawl), crawl.open_round(NOW + 200)) == ([], [])
@@ -179,7 +183,9 @@ def test_commands_at_once_are_all_kept(tmp_path):
     crawl = make_crawl(tmp_path)
     threads = [
         threading.Thread(
-            target=give, args=(crawl, "block", {"host": f"h{i}.test"}), kwargs={"actor": "me"}
+            target=run_command,
+            args=(crawl, "block", {"host": f"h{i}.test"}),
+            kwargs={"actor": "me"},
         )
         for i in range(8)
     ]
@@ -195,13 +201,13 @@ def test_commands_do_not_wait_for_a_stage(tmp_path):
     crawl = make_crawl(tmp_path)
     with crawl.lock:
         thread = threading.Thread(
-            target=give,
+            target=run_command,
             args=(make_crawl(tmp_path / "other"), "block", {"host": "a.test"}),
             kwargs={"actor": "me"},
         )
         thread.start()
         began = time.monotonic()
-        give(crawl, "block", {"host": "a.test"}, actor="me")
+        run_command(crawl, "block", {"host": "a.test"}, actor="me")
         thread.join()
     assert time.monotonic() - began < 30
 
@@ -209,11 +215,11 @@ def test_commands_do_not_wait_for_a_stage(tmp_path):
 def test_a_paused_round_starts_no_stage(tmp_path):
     crawl = make_crawl(tmp_path)
     round_ = crawl.open_round(NOW)
-    give(crawl, "pause", {"round_id": round_.id}, actor="me")
+    run_command(crawl, "pause", {"round_id": round_.id}, actor="me")
     with pytest.raises(CrawlError, match="is paused"):
-        heed(crawl, round_)
-    give(crawl, "resume", {"round_id": round_.id}, actor="me")
-    heed(crawl, round_)
+        check_orders(crawl, round_)
+    run_command(crawl, "resume", {"round_id": round_.id}, actor="me")
+    check_orders(crawl, round_)
 
 
 def test_abandon_frees_the_claims_and_keeps_the_pace(tmp_path):
@@ -228,7 +234,7 @@ def test_abandon_frees_the_claims_and_keeps_the_pace(tmp_path):
         part_key(round_.id, 0, 1, 0),
         encode_part([state, HostState("b.test", last_request_end=1.0)]),
     )
-    told = give(crawl, "abandon", {"round_id": round_.id}, actor="me")
+    told = run_command(crawl, "abandon", {"round_id": round_.id}, actor="me")
     assert told["state"] == "abandoned"
     assert crawl.claims() == {}
     kept = {r["host"]: r for r in rows(crawl, "hostdb")}
@@ -246,14 +252,16 @@ def test_abandon_waits_for_living_tasks(tmp_path):
     round_ = crawl.open_round(NOW)
     lease = Lease(crawl.objects, f"leases/{round_.id}/00000.json", "task", crawl.cfg.lease, 1.0)
     lease.acquire()
-    assert give(crawl, "abandon", {"round_id": round_.id}, actor="me")["state"] == "abandoning"
+    assert (
+        run_command(crawl, "abandon", {"round_id": round_.id}, actor="me")["state"] == "abandoning"
+    )
     with crawl.driver_lock(round_):
         assert (
             finish_abandoned(crawl, round_) == "abandoning"
         )  # its driver lives and will see to it
     threading.Timer(0.5, lease.release).start()
     with pytest.raises(CrawlError, match="abandoned"):
-        heed(crawl, round_)
+        check_orders(crawl, round_)
     assert crawl.round(round_.id).state == "abandoned"
 
 

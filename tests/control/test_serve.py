@@ -11,8 +11,7 @@ import urllib.request
 
 import pytest
 from crawlkit.adapters.store.stop_list import read_orders
-from crawlkit.cli import steer  # noqa: F401
-from crawlkit.cli.app import app
+from crawlkit.cli.main import load_all
 from typer.testing import CliRunner
 
 from tests.control.smallcrawl import NOW
@@ -59,7 +58,7 @@ def test_it_does_not_start_without_a_token(crawl):
 
 
 def told(crawl, *args: str) -> dict:
-    done = RUN.invoke(app, [*args, "--data", str(crawl.data), "--json"])
+    done = RUN.invoke(load_all(), [*args, "--data", str(crawl.data), "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -81,5 +80,8 @@ def test_the_verbs(crawl):
     assert told(crawl, "resume", round_.id, "--command-id", "r1")["repeated"] is True
     assert told(crawl, "abandon", round_.id)["state"] == "abandoned"
     assert len(told(crawl, "command", "list")["commands"]) == 9
-    assert RUN.invoke(app, ["block", "http://a.test/", "--data", str(crawl.data)]).exit_code == 2
-    assert RUN.invoke(app, ["pause", "nope", "--data", str(crawl.data)]).exit_code == 2
+    assert (
+        RUN.invoke(load_all(), ["block", "http://a.test/", "--data", str(crawl.data)]).exit_code
+        == 2
+    )
+    assert RUN.invoke(load_all(), ["pause", "nope", "--data", str(crawl.data)]).exit_code == 2

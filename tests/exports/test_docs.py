@@ -7,9 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from crawlkit.cli import app as cli
 from crawlkit.cli import export as cli_export
-from crawlkit.cli import plan  # noqa: F401  (they register their commands)
+from crawlkit.cli.main import load_all
 from typer.testing import CliRunner
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -26,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.ci]  # it waits for servers and proc
 def test_command(command, data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("site").symlink_to(data)
-    done = CliRunner().invoke(cli.app, shlex.split(command)[1:])
+    done = CliRunner().invoke(load_all(), shlex.split(command)[1:])
     assert done.exit_code == 0, done.output
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from crawlkit.adapters.warc.check import check
-from crawlkit.cli import app as cli
 from crawlkit.cli import export as cli_export
+from crawlkit.cli.main import load_all
 from crawlkit.config import Config, ConfigError
 from crawlkit.exports.lists import export_hostgraph, export_pages, export_urls, reversed_host
 from crawlkit.exports.source import Source
@@ -129,7 +129,7 @@ def test_wacz_is_valid_to_its_own_checker(source, tmp_path):
 
 @pytest.mark.parametrize("export", [("cdxj",), ("export", "wet"), ("export", "urls")])
 def test_an_export_to_s3_is_refused(data, export):
-    done = CliRunner().invoke(cli.app, [*export, "--data", str(data), "--out", "s3://bucket/x"])
+    done = CliRunner().invoke(load_all(), [*export, "--data", str(data), "--out", "s3://bucket/x"])
     assert done.exit_code == 2 and "exports are written to local files" in done.output
     assert not Path("s3:").exists()
 
@@ -190,15 +190,16 @@ def test_verbs(data, tmp_path):
     run = CliRunner().invoke
     for verb in ("cdxj", "wet", "wat", "wacz", "urls", "pages", "hostgraph"):
         done = run(
-            cli.app, ["export", verb, "--data", str(data), "--out", str(tmp_path / verb), "--json"]
+            load_all(),
+            ["export", verb, "--data", str(data), "--out", str(tmp_path / verb), "--json"],
         )
         assert done.exit_code == 0, done.output
         assert json.loads(done.output)
         assert f"crawlkit export {verb}" in run(cli_export.export, [verb, "--help"]).output
-    done = run(cli.app, ["export", "cdxj", "--data", str(tmp_path / "none")])
+    done = run(load_all(), ["export", "cdxj", "--data", str(tmp_path / "none")])
     assert done.exit_code == 2
     done = run(
-        cli.app,
+        load_all(),
         [
             "cdxj",
             "--data",

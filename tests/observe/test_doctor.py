@@ -14,8 +14,7 @@ from collections import namedtuple
 
 import dns.message
 import pytest
-from crawlkit.cli import app as cli
-from crawlkit.cli import plan
+from crawlkit.cli.main import load_all
 from crawlkit.config import parse_config
 from crawlkit.observe import doctor  # noqa: F401  (registers the verb)
 from typer.testing import CliRunner
@@ -219,11 +218,11 @@ def test_a_check_that_breaks_is_a_finding(sound, monkeypatch):
 def test_the_verb(sound, tmp_path, name_server, monkeypatch):
     monkeypatch.chdir(tmp_path)  # no lock of JARs here
     sets = ["--data", str(tmp_path), "--set", f"fetch.resolvers=['{name_server}']"]
-    done = CliRunner().invoke(cli.app, ["doctor", *sets, "--json"])
+    done = CliRunner().invoke(load_all(), ["doctor", *sets, "--json"])
     assert done.exit_code == 2
     assert json.loads(done.output)["missing"] == ["contact address"]
     done = CliRunner().invoke(
-        cli.app, ["doctor", *sets, "--set", "agent.info_url=https://you.test/bot"]
+        load_all(), ["doctor", *sets, "--set", "agent.info_url=https://you.test/bot"]
     )
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "all is there")
 

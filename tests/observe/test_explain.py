@@ -5,14 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from crawlkit.cli import (
-    export,
-    look,
-    plan,
-    steer,  # noqa: F401
-)
-from crawlkit.cli.app import app
-from crawlkit.control.commands import give
+from crawlkit.cli.main import load_all
+from crawlkit.control.commands import run_command
 from crawlkit.observe.explain import explain, explain_text
 from crawlkit.rules.url.canonical import url_key
 from typer.testing import CliRunner
@@ -55,12 +49,12 @@ def test_a_forbidden_url(crawl):
 def test_a_dead_url(crawl):
     x = explain(crawl, "http://a.test/dead", NOW + 10)
     assert any("dead: http_4xx 404" in w for w in x["why"])
-    give(crawl, "recrawl", {"urls": ["http://a.test/dead"]}, actor="me")
+    run_command(crawl, "recrawl", {"urls": ["http://a.test/dead"]}, actor="me")
     assert any("recrawl" in w for w in explain(crawl, "http://a.test/dead")["why"][-1:])
 
 
 def test_a_url_of_a_stopped_host_comes_first(crawl):
-    give(crawl, "block", {"host": "a.test", "reason": "they asked"}, actor="me")
+    run_command(crawl, "block", {"host": "a.test", "reason": "they asked"}, actor="me")
     assert (
         explain(crawl, "http://a.test/")["why"][0] == "an operator has stopped the host: they asked"
     )
@@ -114,11 +108,13 @@ def test_duplicates_are_named(crawl):
 
 def test_the_command(crawl):
     done = RUN.invoke(
-        app, ["explain", "http://a.test/private/x", "--data", str(crawl.data), "--json"]
+        load_all(), ["explain", "http://a.test/private/x", "--data", str(crawl.data), "--json"]
     )
     assert done.exit_code == 0
     assert json.loads(done.stdout)["robots"]["line_no"] == 2
     assert (
-        RUN.invoke(app, ["explain", "http://a.test/", "--data", str(crawl.data / "none")]).exit_code
+        RUN.invoke(
+            load_all(), ["explain", "http://a.test/", "--data", str(crawl.data / "none")]
+        ).exit_code
         == 2
     )

@@ -6,13 +6,12 @@ import json
 
 import pytest
 import yaml
-from crawlkit.cli import steer  # noqa: F401
-from crawlkit.cli.app import app
+from crawlkit.cli.main import load_all
 from crawlkit.config import Config, ConfigError
-from crawlkit.control.commands import give
+from crawlkit.control.commands import run_command
+from crawlkit.crawl.state import CrawlError
 from crawlkit.observe.single_url import fetch_one, parse_one
 from crawlkit.outcomes import Refused
-from crawlkit.round.state import CrawlError
 from crawlkit.rules.url.domains import host_bucket
 from typer.testing import CliRunner
 
@@ -69,7 +68,7 @@ def test_a_crawls_pace_and_stop_list_hold(web, tmp_path):
     starts = sorted((x.start, x.end) for x in web.log)
     assert all(b[0] - a[1] >= 1.0 for a, b in zip(starts, starts[1:]))
     n = len(web.log)
-    give(crawl, "block", {"host": "a.test"}, actor="me")
+    run_command(crawl, "block", {"host": "a.test"}, actor="me")
     assert fetch_one("http://a.test/", cfg, crawl).capture.reason == "stop_list"
     assert len(web.log) == n
 
@@ -100,23 +99,25 @@ def test_the_commands(web, tmp_path):
     )
     out = tmp_path / "body"
     done = RUN.invoke(
-        app, ["fetch-one", "http://a.test/", "--config", str(config), "--out", str(out), "--json"]
+        load_all(),
+        ["fetch-one", "http://a.test/", "--config", str(config), "--out", str(out), "--json"],
     )
     assert (done.exit_code, json.loads(done.stdout)["status"], out.read_text()) == (0, 200, HTML)
     assert (
-        RUN.invoke(app, ["fetch-one", "http://a.test/no", "--config", str(config)]).exit_code == 1
+        RUN.invoke(load_all(), ["fetch-one", "http://a.test/no", "--config", str(config)]).exit_code
+        == 1
     )
     assert (
         json.loads(
             RUN.invoke(
-                app, ["parse-one", "http://a.test/", "--config", str(config), "--json"]
+                load_all(), ["parse-one", "http://a.test/", "--config", str(config), "--json"]
             ).stdout
         )["title"]
         == "A page"
     )
     file = tmp_path / "x.html"
     file.write_text(HTML)
-    text = RUN.invoke(app, ["parse-one", str(file), "--url", "http://b.test/"])
+    text = RUN.invoke(load_all(), ["parse-one", str(file), "--url", "http://b.test/"])
     assert text.exit_code == 0
     assert "http://b.test/b" in text.stdout
-    assert RUN.invoke(app, ["parse-one", str(tmp_path / "none")]).exit_code == 2
+    assert RUN.invoke(load_all(), ["parse-one", str(tmp_path / "none")]).exit_code == 2

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from crawlkit.adapters.lake.duckdb_reader import QueryError, ask
 from crawlkit.config import ConfigError
-from crawlkit.observe.sql_views import VIEWS, register_views
+from crawlkit.observe.sql_views import register_views
+from crawlkit.observe.views import VIEWS
 
 pytestmark = pytest.mark.spark
 TEXT = (Path(__file__).parents[2] / "docs" / "queries.md").read_text("utf-8")
@@ -119,7 +120,7 @@ def test_a_query_reads_the_crawl_and_nothing_else(known_crawl, tmp_path):
 
 
 def test_spark_is_asked_and_writes_nothing(known_crawl):
-    from crawlkit.cli.look import _only_reads
+    from crawlkit.cli.sql import only_reads
     from pyspark.errors import ParseException
 
     job = known_crawl[1]
@@ -136,7 +137,7 @@ def test_spark_is_asked_and_writes_nothing(known_crawl):
         "EXPLAIN SELECT 1",
         "SELECT ')' AS a",
     ):
-        assert _only_reads(job.spark, sql), sql
+        assert only_reads(job.spark, sql), sql
     for sql in (
         f"DELETE FROM {place}",
         f"/* SELECT */ DELETE FROM {place}",
@@ -151,7 +152,7 @@ def test_spark_is_asked_and_writes_nothing(known_crawl):
         "SET a = b",
         "CACHE TABLE pages",
     ):
-        assert not _only_reads(job.spark, sql), sql
+        assert not only_reads(job.spark, sql), sql
     for sql in (
         "SELEC",
         "",
@@ -160,7 +161,7 @@ def test_spark_is_asked_and_writes_nothing(known_crawl):
         "SELECT 1) -- ",
     ):
         with pytest.raises(ParseException, match="PARSE_"):
-            _only_reads(job.spark, sql)
+            only_reads(job.spark, sql)
 
 
 def test_two_rounds_side_by_side(known_crawl):

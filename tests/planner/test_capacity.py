@@ -9,8 +9,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from crawlkit.cli import app as cli
-from crawlkit.cli import plan as cli_plan  # noqa: F401  (registers the verb)
+from crawlkit.cli.main import load_all
 from crawlkit.planner.capacity import PlanError, Workload, differences, plan, with_inputs
 from crawlkit.planner.plan_command import measured_cpu_ms
 from crawlkit.planner.profiles import PROFILES
@@ -94,16 +93,16 @@ def test_inputs_that_cannot_be(given, message):
 
 def test_the_verb():
     run = CliRunner().invoke
-    done = run(cli.app, ["plan", "--profile", "A"])
+    done = run(load_all(), ["plan", "--profile", "A"])
     assert done.exit_code == 0
     assert "SLIP OF THE SOURCE" in done.output
     rows = json.loads(
-        run(cli.app, ["plan", "--profile", "B", "--input", "pages=2e9", "--json"]).output
+        run(load_all(), ["plan", "--profile", "B", "--input", "pages=2e9", "--json"]).output
     )
     assert rows["outputs"]["pages_per_s"] == pytest.approx(2e9 / 86_400)
     assert rows["inputs"] == {"pages": 2e9}
-    assert run(cli.app, ["plan", "--profile", "Z"]).exit_code == 2
-    assert run(cli.app, ["plan", "--input", "pages=no"]).exit_code == 2
+    assert run(load_all(), ["plan", "--profile", "Z"]).exit_code == 2
+    assert run(load_all(), ["plan", "--input", "pages=no"]).exit_code == 2
 
 
 def test_a_rate_is_measured():

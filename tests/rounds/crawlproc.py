@@ -82,7 +82,7 @@ def settings(web: FakeWeb, server: Server, folder: Path, **changes: Any) -> Path
 
 
 def command(*args: object) -> list[str]:
-    return [sys.executable, "-c", "from crawlkit.cli.app import main; main()", *map(str, args)]
+    return [sys.executable, "-c", "from crawlkit.cli.main import main; main()", *map(str, args)]
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from crawlkit.config import parse_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 
 from tests.fakeweb import DAY_S, EPOCH, Policy, Process, build, every, expected, load_log
 

@@ -10,10 +10,10 @@ import time
 
 import pytest
 from crawlkit.config import Config
+from crawlkit.crawl.state import Crawl
 from crawlkit.local.web_server import Reply, WebServer
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 from crawlkit.rules.url.domains import host_bucket
 from crawlkit.runtime.cpu_time import cpu_s, process_tree
 
@@ -93,7 +93,7 @@ def test_four_times_the_known_urls_cost_a_round_at_most_a_third_more(spark, tmp_
 
 
 def test_a_hot_host_has_a_task_of_its_own():
-    from crawlkit.stages.generate import assign_slots
+    from crawlkit.rules.frontier.slots import assign_slots
 
     rows = [{"domain": f"d{n}.example", "n": 20, "cost_s": 20.0, "ips": []} for n in range(60)] + [
         {"domain": "hot.example", "n": 1500, "cost_s": 1500.0, "ips": []}

@@ -8,8 +8,8 @@ import pytest
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.lease import LeaseLock
 from crawlkit.config import Config
+from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl, CrawlError
 
 from tests.servers.fault_proxy import FaultProxy
 from tests.servers.s3_server import moto

@@ -10,10 +10,10 @@ import json
 
 import pytest
 from crawlkit.config import parse_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.local.web_server import Reply, Request, WebServer
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 
 pytestmark = pytest.mark.spark
 EPOCH, DAY_S = 1_767_225_600.0, 86_400.0  # 2026-01-01
@@ -344,7 +344,7 @@ def test_parameter_rules_are_proposed_for_the_host_that_says_so_and_no_other(cra
 
 
 def test_politeness_is_kept_and_everything_adds_up(crawled):
-    from crawlkit.observe.audit import audit
+    from crawlkit.report.audit import audit
 
     job, _, log = crawled
     assert audit(job)["violations"] == 0

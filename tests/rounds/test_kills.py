@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 from crawlkit.config import Config, load_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import ROUND, Job
-from crawlkit.round.state import Crawl
 from deltalake import DeltaTable
 
 from tests.fakeweb import EPOCH, Delays, Server, counts, judge, load_log

@@ -14,7 +14,7 @@ import requests
 from crawlkit.exports.cdxj import export_cdxj
 from crawlkit.exports.source import Source
 from crawlkit.exports.wacz import export_wacz
-from crawlkit.observe.audit import audit
+from crawlkit.report.audit import audit
 from warcio.archiveiterator import ArchiveIterator
 
 from tests.fakeweb import Delays, differences, judge

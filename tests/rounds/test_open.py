@@ -6,20 +6,18 @@ import json
 
 import pytest
 from crawlkit.adapters.store.flock import LockHeld
-from crawlkit.cli.app import app
-from crawlkit.cli.look import app as _look  # noqa: F401  (registers its commands)
-from crawlkit.cli.steer import app as _steer  # noqa: F401
+from crawlkit.cli.main import load_all
 from crawlkit.config import load_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.observe.status import NEWEST
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 from typer.testing import CliRunner
 
 
 @pytest.fixture
 def call(tmp_path):
     def run(*args: str) -> dict:
-        done = CliRunner().invoke(app, [*args, "--data", str(tmp_path), "--json"])
+        done = CliRunner().invoke(load_all(), [*args, "--data", str(tmp_path), "--json"])
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
@@ -71,7 +69,7 @@ def test_neither_a_closed_nor_an_abandoned_round_is_taken_up(call, crawl):
 
 
 def test_a_name_that_cannot_be_is_refused(tmp_path):
-    done = CliRunner().invoke(app, ["open", "--round-id", "a b", "--data", str(tmp_path)])
+    done = CliRunner().invoke(load_all(), ["open", "--round-id", "a b", "--data", str(tmp_path)])
     assert done.exit_code == 2 and "round id 'a b'" in done.output
 
 
@@ -93,7 +91,7 @@ def test_status_has_the_newest_rounds_by_number_and_what_is_planned(call, crawl)
 def test_no_round_is_opened_over_a_table_that_is_gone(call, crawl, tmp_path):
     crawl.set_known_tables(["crawldb"])
     for command in ("open", "round", "generate"):
-        done = CliRunner().invoke(app, [command, "--data", str(tmp_path)])
+        done = CliRunner().invoke(load_all(), [command, "--data", str(tmp_path)])
         assert (
             done.exit_code == 2
             and "table crawldb is missing" in done.output

@@ -8,9 +8,9 @@ import time
 
 import pytest
 from crawlkit.config import parse_config
-from crawlkit.observe.audit import audit
+from crawlkit.crawl.state import Crawl
+from crawlkit.report.audit import audit
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 
 from tests.fakeweb import DAY_S, EPOCH, Delays, Server, build, judge, load_log
 

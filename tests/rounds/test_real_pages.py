@@ -8,9 +8,9 @@ import time
 
 import pytest
 from crawlkit.config import Config
+from crawlkit.crawl.state import Crawl
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 
 from bench.realweb import PagesMissing, serve
 

@@ -9,14 +9,15 @@ import json
 import pytest
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.lease import Lease
-from crawlkit.config import Config, ConfigError, parse_config
+from crawlkit.cli.stages import fetch_options
+from crawlkit.config import Config, ConfigError, load_config, parse_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.local.web_server import Reply, Request, WebServer
-from crawlkit.round.drive import run_stage, stage_command
+from crawlkit.round.drive import run_stage
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 from crawlkit.rules.frontier.regions import region_of, serving
+from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.slot.inputs import put_progress
-from crawlkit.stages.generate import assign_in_regions
 
 EPOCH = 1_767_225_600.0
 HOSTS = {"a.example": "127.83.0.1", "b.example": "127.83.0.2", "c.example": "127.83.0.3"}
@@ -198,6 +199,4 @@ def test_a_round_by_regions_of_which_one_is_dead(world):
 def test_a_region_that_there_is_not_is_refused(tmp_path):
     for name, given in (("fetch", ()), ("parse", ('fetch.regions={"eu": []}',))):
         with pytest.raises(ConfigError, match="--region eu"):
-            stage_command(
-                name, tmp_path, None, None, given, EPOCH, True, False, None, "1", "keep", "eu"
-            )
+            fetch_options(name, "eu", load_config(None, given))

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 from crawlkit.config import parse_config
-from crawlkit.control.commands import give
+from crawlkit.control.commands import run_command
+from crawlkit.crawl.state import Crawl
 from crawlkit.local.web_server import Reply, Request, WebServer
 from crawlkit.observe.explain import explain
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 
 from tests.servers.name_server import NameServer
 from tests.servers.proxies import Proxy
@@ -165,8 +165,10 @@ def rounds(spark, tmp_path_factory):
     world = Edges(tmp_path_factory.mktemp("edges") / "crawl", spark)
     with world.server:
         port = world.server.port
-        give(world.job().crawl, "host_set", {"host": "quota.example", "quota_max": 6}, actor="test")
-        give(
+        run_command(
+            world.job().crawl, "host_set", {"host": "quota.example", "quota_max": 6}, actor="test"
+        )
+        run_command(
             world.job().crawl,
             "host_set",
             {"host": "cycle.example", "cycle_quota_max": 7},
@@ -177,7 +179,7 @@ def rounds(spark, tmp_path_factory):
         ]
         first = world.round(EPOCH, lines)
         world.healed = True
-        give(
+        run_command(
             world.job().crawl,
             "host_set",
             {"host": "cycle.example", "cycle_quota_max": 10},

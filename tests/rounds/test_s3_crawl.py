@@ -18,9 +18,9 @@ from pathlib import Path
 import boto3
 import pytest
 from crawlkit.config import load_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 from crawlkit.runtime.jars import s3_jar_folder
 from crawlkit.upkeep.maintain import maintain
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from crawlkit.adapters.store.pending_commands import read_pending
 from crawlkit.config import parse_config
-from crawlkit.control.commands import give, pending
+from crawlkit.control.commands import run_command
+from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.local.web_server import Reply, Request, WebServer
-from crawlkit.observe.alerts import evaluate, load_rules
+from crawlkit.report.alerts import evaluate, load_rules
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl, CrawlError
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.ci]
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +96,7 @@ class Steered:
         return Job(Crawl(self.folder, cfg), quick=True, spark=self.spark)
 
     def give(self, verb: str, **given) -> dict:
-        return give(self.job().crawl, verb, given, actor="test")
+        return run_command(self.job().crawl, verb, given, actor="test")
 
     def asked(self, text: str, since: int = 0) -> list[str]:
         return [u for _, u in self.log[since:] if text in u and not u.endswith("robots.txt")]
@@ -157,7 +158,7 @@ def _second_round(world, out) -> None:
     job = world.job(**{"round.max_urls": 1})
     run_round(job, job.crawl.open_round(EPOCH + 600), last=False)
     out.forced_to = len(world.log)
-    out.waiting = pending(job.crawl)
+    out.waiting = read_pending(job.crawl.objects)
     out.hosts = {r["host"]: r for r in job.tables.rows("hostdb", ["host", "blacklisted", "reason"])}
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from crawlkit.config import load_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import ROUND, Job
-from crawlkit.round.state import Crawl
 from crawlkit.runtime.jars import jar_folder, s3_jar_folder
 
 from tests.fakeweb import EPOCH, Server

@@ -5,12 +5,11 @@ blocks.
 from __future__ import annotations
 
 import random
-import resource
 
 import pytest
 from crawlkit.config import parse_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, jaccard, shingles
 from crawlkit.rules.url.canonical import url_key
 

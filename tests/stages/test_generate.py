@@ -4,14 +4,11 @@ by which of them.
 
 from __future__ import annotations
 
-import datetime
-
 import pytest
 from crawlkit.config import Config
 from crawlkit.rules.politeness.host_state import HostState, pages_left
-from crawlkit.stages.generate import select_due
+from crawlkit.stages.generate import Orders, mark_orders, select_due
 from crawlkit.tables import TABLES
-from pyspark.sql import functions as F
 
 from tests.stages.test_fold import frame, row
 
@@ -80,7 +77,7 @@ def chosen(spark, cfg, clock_now):
         for h, (day, cycle, ms, *_) in HOSTS.items()
         if h != "few.example"
     ]  # one that has no row yet
-    crawldb = frame(spark, "crawldb", rows).withColumn("urgent", F.lit(False))
+    crawldb = mark_orders(frame(spark, "crawldb", rows), Orders())
     out = select_due(
         crawldb,
         frame(spark, "hostdb", hosts),
@@ -167,7 +164,46 @@ def test_an_earlier_hostdb_has_nothing_used(spark):
             )
             for n in range(3)
         ],
-    ).withColumn("urgent", F.lit(False))
+    )
+    crawldb = mark_orders(crawldb, Orders())
     out = select_due(crawldb, hosts, frame(spark, "host_ranks", []), CFG, 200.0, NOON, 1).collect()
     assert [(r.left_reason, r.left_out) for r in out] == [(None, None), ("host_day_quota", 2)]
     assert {c.name for c in TABLES["hostdb"].columns} >= {"cycle_used", "cycle_day"}
+
+
+def test_what_may_not_be_fetched_is_counted_by_its_reason(spark):
+    """Decision 10: no due row goes without a word. One host of each reason, three rows each."""
+    names = ("barred.example", "waits.example", "stopped.example", "a.parked.example", "ok.example")
+    rows = [
+        row(
+            0,
+            url_key=f"{h}{n}".encode(),
+            url=f"http://{h}/{n}",
+            host=h,
+            domain=h.removeprefix("a."),
+            next_fetch=100.0,
+        )
+        for h in names
+        for n in range(3)
+    ]
+    hosts = [
+        {"host": "barred.example", "blacklisted": True},
+        {"host": "waits.example", "next_allowed_at": NOON + CFG.round.minutes * 60},
+    ]
+    orders = Orders(hosts=["stopped.example"], domains=["parked.example"])
+    due = select_due(
+        mark_orders(frame(spark, "crawldb", rows), orders),
+        frame(spark, "hostdb", hosts),
+        frame(spark, "host_ranks", []),
+        CFG,
+        200.0,
+        NOON,
+        1,
+    ).collect()
+    assert {r.host: (r.left_reason, r.left_out) for r in due if r.left_out is not None} == {
+        "barred.example": ("host_blocked", 3),
+        "waits.example": ("retry_after", 3),
+        "stopped.example": ("stop_list", 3),
+        "a.parked.example": ("stop_list", 3),
+    }
+    assert sorted(r.host for r in due if r.left_out is None) == ["ok.example"] * 3

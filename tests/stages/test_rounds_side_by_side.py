@@ -8,9 +8,10 @@ import random
 
 import pytest
 from crawlkit.config import parse_config
-from crawlkit.round import job as stages
+from crawlkit.crawl.state import Crawl, CrawlError
+from crawlkit.stages import fold
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl, CrawlError
+from crawlkit.round.wiring import read_live_log
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.url.canonical import url_key
 
@@ -58,7 +59,7 @@ def known(job: Job) -> set[str]:
 
 
 def waiting(job: Job) -> set[str]:
-    return {r.url for r in job.live_log()[0].select("url").collect()}
+    return {r.url for r in read_live_log(job)[0].select("url").collect()}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -68,9 +69,9 @@ def test_no_url_is_lost(spark, tmp_path, monkeypatch, seed):
     """
     rng, job = random.Random(seed), make(spark, tmp_path)
     monkeypatch.setattr(
-        stages,
-        "fold_choice",
-        lambda _, rows: (
+        fold,
+        "choose_fold",
+        lambda rows, *_: (
             sorted(
                 r["host_bucket"] for r in rng.sample(rows, rng.randint(1, max(1, len(rows) // 2)))
             )

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from crawlkit.config import Config, ConfigError
+from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 from crawlkit.stages.fold import reduce_rows
 from crawlkit.upkeep import import_lists as imports
 from crawlkit.upkeep.import_lists import import_file, import_ranks

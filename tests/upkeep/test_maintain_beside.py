@@ -4,8 +4,8 @@ import time
 
 import pytest
 from crawlkit.config import parse_config
+from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 from crawlkit.upkeep.maintain import maintain
 
 pytestmark = pytest.mark.spark

@@ -11,11 +11,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from crawlkit.control.commands import give
+from crawlkit.control.commands import run_command
+from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.exports.source import Source
-from crawlkit.observe.audit import audit
+from crawlkit.report.audit import audit
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl, CrawlError
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.upkeep.purge import purge
 from crawlkit.upkeep.rebuild import rebuild, rebuild_from_warc
@@ -267,7 +267,7 @@ def test_killed_the_same_command_goes_on(job, stop, tmp_path):
             raise KeyboardInterrupt
         made[0] += 1
 
-    give(job.crawl, "block", {"host": host}, actor="test")
+    run_command(job.crawl, "block", {"host": host}, actor="test")
     job.tables.guard = guard
     try:
         purge(job, "host", host, "", "test")

@@ -10,8 +10,8 @@ from collections import Counter
 
 import pytest
 from crawlkit.config import Config
+from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl, CrawlError
 from crawlkit.rules.url.domains import host_bucket
 from crawlkit.stages.fold import live_log, reduce_rows
 from crawlkit.upkeep.rebucket import bucket_sql, rebucket, rebucket_command

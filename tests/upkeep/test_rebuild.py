@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from crawlkit.round.job import REBUILT, Job
-from crawlkit.round.state import Crawl, CrawlError
+from crawlkit.crawl.open_crawl import REBUILT
+from crawlkit.crawl.state import Crawl, CrawlError
+from crawlkit.round.job import Job
 from crawlkit.stages.fold import live_log, reduce_rows
 from crawlkit.upkeep.maintain import maintain
 from crawlkit.upkeep.rebuild import rebuild, rebuild_from_warc

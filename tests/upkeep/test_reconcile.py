@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from crawlkit.cli import app as cli
-from crawlkit.cli import export  # noqa: F401  (registers the verb)
+from crawlkit.cli.main import load_all
 from crawlkit.config import Config
 from crawlkit.exports.source import Source
 from crawlkit.upkeep.reconcile import reconcile
@@ -81,7 +80,7 @@ def test_a_damaged_file(crawl):
 def test_the_verb(crawl):
     data, captures = crawl
     run = CliRunner().invoke
-    assert "N = N" in run(cli.app, ["reconcile", "--data", str(data)]).output
+    assert "N = N" in run(load_all(), ["reconcile", "--data", str(data)]).output
     sample.write(data, "captures", captures[1:])
-    done = run(cli.app, ["reconcile", "--data", str(data), "--json"])
+    done = run(load_all(), ["reconcile", "--data", str(data), "--json"])
     assert (done.exit_code, json.loads(done.output)["records_without_capture"]) == (1, 1)

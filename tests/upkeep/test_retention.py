@@ -7,9 +7,9 @@ import time
 
 import pytest
 from crawlkit.adapters.warc.record_store import RecordReader
+from crawlkit.crawl.state import Crawl
 from crawlkit.exports.source import Source
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl
 from crawlkit.upkeep.maintain import maintain
 from crawlkit.upkeep.rebuild import rebuild
 from crawlkit.upkeep.reconcile import reconcile

@@ -1,10 +1,7 @@
-"""`crawlkit export ...`: files for other tools, read from the tables (without Spark) and the WARC
-files; `crawlkit reconcile`.
-"""
+"""`crawlkit export ...`: files for other tools, read from tables and WARC files without Spark."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable
@@ -15,6 +12,7 @@ import typer
 
 from crawlkit.cli.app import (
     DEFAULT_DATA,
+    HELP,
     AsJson,
     ConfigFile,
     Data,
@@ -23,17 +21,24 @@ from crawlkit.cli.app import (
     Sets,
     app,
     emit,
-    guarded,
-    parse_now,
+    to_json,
 )
-from crawlkit.config import ConfigError, load_config
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.settings import parse_now, read_config
+from crawlkit.config import ConfigError
+from crawlkit.exports.cc_index import export_cc_index
+from crawlkit.exports.cdxj import export_cdxj, index_warcs
+from crawlkit.exports.lists import export_hostgraph, export_pages, export_urls
+from crawlkit.exports.source import Source
+from crawlkit.exports.wacz import export_wacz
+from crawlkit.exports.wet import export_wat, export_wet
 
 export = typer.Typer(
     no_args_is_help=True,
     help=(
         "Write files that other tools read: cdxj, wet, wat, wacz, urls, pages, hostgraph, cc-index."
     ),
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
 )
 app.add_typer(export, name="export")
 Out = Annotated[
@@ -66,21 +71,14 @@ def _run(
     config: Path | None,
     sets: list[str] | None,
     as_json: bool,
-    work: Callable[[Any], dict[str, Any]],
+    work: Callable[[Source], dict[str, Any]],
 ) -> None:
-    from crawlkit.exports.source import Source
-
-    guarded(
-        lambda: emit(
-            work(Source(data, load_config(config, tuple(sets or ())))),
-            as_json,
-            lambda v: json.dumps(v, indent=1),
-        )
-    )
+    emit(work(Source(data, read_config(config, sets))), as_json, to_json)
 
 
 @app.command("cdxj")
 @export.command("cdxj")
+@report_errors
 def cdxj(
     data: Data = DEFAULT_DATA,
     out: Out = None,
@@ -115,17 +113,9 @@ def cdxj(
     crawlkit export cdxj --data site --out cdx --zipnum 3000
     crawlkit export cdxj --warc one.warc.gz --warc two.warc.gz --out index.cdxj
     """
-    from crawlkit.exports.cdxj import export_cdxj, index_warcs
-
     name = "cdx" if zipnum else "index.cdxj"
     if warc:
-        guarded(
-            lambda: emit(
-                index_warcs(warc, _out(data, out, name), zipnum),
-                as_json,
-                lambda v: json.dumps(v, indent=1),
-            )
-        )
+        emit(index_warcs(warc, _out(data, out, name), zipnum), as_json, to_json)
     else:
         _run(
             data,
@@ -139,6 +129,7 @@ def cdxj(
 
 
 @export.command("wet")
+@report_errors
 def wet(
     data: Data = DEFAULT_DATA,
     out: Out = None,
@@ -152,12 +143,11 @@ def wet(
     \b
     crawlkit export wet --data site --out wet/
     """
-    from crawlkit.exports.wet import export_wet
-
     _run(data, config, set_, as_json, lambda s: export_wet(s, _out(data, out, "wet"), round_id))
 
 
 @export.command("wat")
+@report_errors
 def wat(
     data: Data = DEFAULT_DATA,
     out: Out = None,
@@ -171,12 +161,11 @@ def wat(
     \b
     crawlkit export wat --data site --out wat/
     """
-    from crawlkit.exports.wet import export_wat
-
     _run(data, config, set_, as_json, lambda s: export_wat(s, _out(data, out, "wat"), round_id))
 
 
 @export.command("wacz")
+@report_errors
 def wacz(
     data: Data = DEFAULT_DATA,
     out: Out = None,
@@ -194,8 +183,6 @@ def wacz(
     \b
     crawlkit export wacz --data site --out site.wacz --title "My site"
     """
-    from crawlkit.exports.wacz import export_wacz
-
     _run(
         data,
         config,
@@ -212,6 +199,7 @@ def wacz(
 
 
 @export.command("urls")
+@report_errors
 def urls(
     data: Data = DEFAULT_DATA,
     out: Out = None,
@@ -225,8 +213,6 @@ def urls(
     \b
     crawlkit export urls --data site --out snapshots/
     """
-    from crawlkit.exports.lists import export_urls
-
     _run(
         data,
         config,
@@ -239,6 +225,7 @@ def urls(
 
 
 @export.command("pages")
+@report_errors
 def pages(
     data: Data = DEFAULT_DATA,
     out: Out = None,
@@ -251,12 +238,11 @@ def pages(
     \b
     crawlkit export pages --data site --out feed.jsonl
     """
-    from crawlkit.exports.lists import export_pages
-
     _run(data, config, set_, as_json, lambda s: export_pages(s, _out(data, out, "pages.jsonl")))
 
 
 @export.command("hostgraph")
+@report_errors
 def hostgraph(
     data: Data = DEFAULT_DATA,
     out: Out = None,
@@ -269,12 +255,11 @@ def hostgraph(
     \b
     crawlkit export hostgraph --data site --out graph/
     """
-    from crawlkit.exports.lists import export_hostgraph
-
     _run(data, config, set_, as_json, lambda s: export_hostgraph(s, _out(data, out, "hostgraph")))
 
 
 @export.command("cc-index")
+@report_errors
 def cc_index(
     data: Data = DEFAULT_DATA,
     out: Annotated[
@@ -294,8 +279,6 @@ def cc_index(
     \b
     crawlkit export cc-index --data site --out s3://bucket/cc_index
     """
-    from crawlkit.exports.cc_index import export_cc_index
-
     _run(
         data,
         config,
@@ -303,25 +286,3 @@ def cc_index(
         as_json,
         lambda s: export_cc_index(s, out or f"{s.crawl.data}/export/cc_index"),
     )
-
-
-@app.command()
-def reconcile(
-    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
-) -> None:
-    """Compare tables and WARC files record by record. Exit 1 if they differ.
-
-    \b
-    crawlkit reconcile --data site
-    """
-    from crawlkit.exports.source import Source
-    from crawlkit.upkeep.reconcile import reconcile as compare
-    from crawlkit.upkeep.reconcile import reconcile_text
-
-    def run() -> None:
-        found = compare(Source(data, load_config(config, tuple(set_ or ()))))
-        emit(found, as_json, reconcile_text)
-        if not found["ok"]:
-            raise typer.Exit(1)
-
-    guarded(run)

@@ -1,25 +1,25 @@
-"""Verbs that steer and see: commands of the operator, explain, metrics, alerts, fetch-one,
-parse-one, serve.
-"""
+"""Verbs that steer: the operator's commands."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, actor, app, emit, guarded
-from crawlkit.config import Config, ConfigError, load_config
-from crawlkit.round.state import Place
+from crawlkit.cli.app import DEFAULT_DATA, HELP, AsJson, ConfigFile, Data, Sets, app, emit
+from crawlkit.cli.errors import guard, report_errors
+from crawlkit.cli.settings import actor, find_crawl, read_config
+from crawlkit.control.commands import run_command
+from crawlkit.crawl.state import Place
+from crawlkit.rules.frontier.command_rules import COLUMNS
 
 command = typer.Typer(
     no_args_is_help=True,
     help="Tell a crawl what to do. Each order is a row of the table commands (docs/api.md).",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
 )
 app.add_typer(command, name="command")
 host = typer.Typer(no_args_is_help=True, help="The pace of single hosts.")
@@ -51,18 +51,7 @@ RoundName = Annotated[
 ]
 
 
-def opened_crawl(data: Place, cfg: Config) -> Any:
-    """The crawl of a folder. Raises ConfigError if there is none."""
-    from crawlkit.round.state import Crawl
-
-    crawl = Crawl(data, cfg)
-    if "://" not in str(crawl.objects.root) and not Path(crawl.objects.root).is_dir():
-        raise ConfigError(f"--data {data}: no crawl there; run `crawlkit crawl` first")
-    crawl.check()
-    return crawl
-
-
-def _give(
+def _send(
     verb: str,
     given: dict[str, Any],
     data: Place,
@@ -72,28 +61,21 @@ def _give(
     command_id: str | None,
     dry_run: bool,
 ) -> None:
-    from crawlkit.control.commands import give
-    from crawlkit.rules.frontier.command_rules import BadCommand
-
-    def run() -> None:
-        try:
-            told = give(
-                opened_crawl(data, load_config(config, tuple(sets or ()))),
-                verb,
-                given,
-                actor=actor(),
-                command_id=command_id,
-                dry_run=dry_run,
-                wait=True,
-            )
-        except BadCommand as e:
-            raise ConfigError(str(e)) from None
-        emit(told, as_json, _told)
-
-    guarded(run)
+    done = guard(
+        lambda: run_command(
+            find_crawl(data, read_config(config, sets)),
+            verb,
+            given,
+            actor=actor(),
+            command_id=command_id,
+            dry_run=dry_run,
+            wait=True,
+        )
+    )
+    emit(done, as_json, _command_text)
 
 
-def _told(t: dict[str, Any]) -> str:
+def _command_text(t: dict[str, Any]) -> str:
     head = (
         f"{'would ' if t['dry_run'] else ''}{t['verb']} {t['target']}"
         + (" (done before)" if t["repeated"] else "")
@@ -133,7 +115,7 @@ def seeds(
     as_json: AsJson = False,
 ) -> None:
     """New URLs, candidates of the next round; a seed file goes by `crawlkit inject`."""
-    _give(
+    _send(
         "seeds",
         {"urls": urls, "priority": priority},
         data,
@@ -158,7 +140,7 @@ def recrawl(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    _give(
+    _send(
         "recrawl",
         {"urls": urls, "priority": priority},
         data,
@@ -181,7 +163,7 @@ def hint(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    _give(
+    _send(
         "hint",
         {"urls": urls, "priority": priority},
         data,
@@ -205,7 +187,7 @@ def boost(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    _give(
+    _send(
         "boost",
         {"urls": urls, "priority": priority, "boost": points},
         data,
@@ -229,7 +211,7 @@ def block(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    _give(
+    _send(
         "block",
         {"domain" if domain else "host": name, "reason": reason},
         data,
@@ -253,7 +235,7 @@ def unblock(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    _give(
+    _send(
         "unblock",
         {"domain" if domain else "host": name, "reason": reason},
         data,
@@ -282,7 +264,7 @@ def complain(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    _give(
+    _send(
         "complain",
         {"domain" if domain else "host": name, "reason": reason, "action": action},
         data,
@@ -313,7 +295,7 @@ def _host_set(
     as_json: AsJson = False,
 ) -> None:
     """Set a host's pace; what is left out is as configured."""
-    _give(
+    _send(
         "host_set",
         {
             "host": name,
@@ -345,7 +327,7 @@ def _round_verb(verb: str, text: str) -> None:
         dry_run: DryRun = False,
         as_json: AsJson = False,
     ) -> None:
-        _give(verb, {"round_id": round_id}, data, config, set_, as_json, command_id, dry_run)
+        _send(verb, {"round_id": round_id}, data, config, set_, as_json, command_id, dry_run)
 
     _both(verb, text)(run)
 
@@ -359,222 +341,20 @@ _round_verb(
 )
 
 
-@app.command()
-def explain(
-    url: str,
-    data: Data = DEFAULT_DATA,
-    config: ConfigFile = None,
-    set_: Sets = None,
-    as_json: AsJson = False,
-) -> None:
-    """Everything known of a URL: canonical form, scope, robots line, host, schedule, captures,
-    duplicates, and why it was not fetched.
-    """
-    from crawlkit.observe.explain import explain as run
-    from crawlkit.observe.explain import explain_text
-
-    guarded(
-        lambda: emit(
-            run(opened_crawl(data, load_config(config, tuple(set_ or ()))), url),
-            as_json,
-            explain_text,
-        )
-    )
-
-
-@app.command()
-def metrics(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None) -> None:
-    """The newest round's metrics and the alerts as Prometheus text."""
-    from crawlkit.observe.metrics import current_text
-
-    guarded(
-        lambda: print(
-            current_text(opened_crawl(data, load_config(config, tuple(set_ or ())))), end=""
-        )
-    )
-
-
-@app.command()
-def alerts(
-    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
-) -> None:
-    """The alert rules over the newest round (docs/alerts.md). Exit 1 if one fires."""
-    from crawlkit.observe.metrics import alerts_now
-
-    def run() -> None:
-        round_id, found = alerts_now(opened_crawl(data, load_config(config, tuple(set_ or ()))))
-        emit({"round_id": round_id, "alerts": [a._asdict() for a in found]}, as_json, _alerts_text)
-        if any(a.state == "firing" for a in found):
-            raise typer.Exit(1)
-
-    guarded(run)
-
-
-def _alerts_text(v: dict[str, Any]) -> str:
-    out = [f"after round {v['round_id'] or '(none yet)'}"]
-    for a in v["alerts"]:
-        value = (
-            ""
-            if a["value"] is None
-            else f" {a['metric']} is {a['value']:g}, fires {a['fires']} {a['threshold']:g}"
-        )
-        out.append(
-            f"{a['state']:<8} {a['severity']:<8}"
-            f" {a['name']}:"
-            f"{value or ' not measured' + (', needs ' + a['needs'] if a['needs'] else '')}"
-        )
-    return "\n".join(out)
-
-
-@app.command("fetch-one")
-def fetch_one(
-    url: str,
-    data: Annotated[
-        Optional[str],
-        typer.Option(
-            "--data", metavar="DIR", help="A crawl whose pace, robots and stop list hold."
-        ),
-    ] = None,
-    out: Annotated[
-        Optional[Path], typer.Option("--out", metavar="FILE", help="Write the stored payload here.")
-    ] = None,
-    config: ConfigFile = None,
-    set_: Sets = None,
-    as_json: AsJson = False,
-) -> None:
-    """Fetch one URL as a round would: guard, robots.txt, pace. Exit 1 if it was not fetched."""
-    from crawlkit.observe.single_url import fetch_one as run
-
-    def go() -> None:
-        cfg = load_config(config, tuple(set_ or ()))
-        got = run(url, cfg, opened_crawl(data, cfg) if data else None)
-        if out is not None:
-            out.write_bytes(got.payload)
-        emit(
-            got.summary(),
-            as_json,
-            lambda v: "\n".join(
-                [
-                    f"{v['url']}: {v['outcome']} {v['status'] or ''} {v['reason'] or ''}"
-                    f" {v['detail'] or ''}".rstrip(),
-                    *(f"{k}: {x}" for k, x in v["headers"]),
-                    f"({v['body_bytes'] or 0} bytes)",
-                ]
-            ),
-        )
-        if got.capture.outcome not in ("fetched", "redirected", "not_modified"):
-            raise typer.Exit(1)
-
-    guarded(go)
-
-
-@app.command("parse-one")
-def parse_one(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="FILE|URL", help="A stored body, or a URL that is fetched first."),
-    ],
-    url: Annotated[Optional[str], typer.Option(help="The file's address, for its links.")] = None,
-    content_type: Annotated[
-        Optional[str],
-        typer.Option(
-            "--content-type", help="Media type (default: by the file's ending, then by its bytes)."
-        ),
-    ] = None,
-    data: Annotated[
-        Optional[str],
-        typer.Option(
-            "--data", metavar="DIR", help="A crawl whose pace, robots and stop list hold."
-        ),
-    ] = None,
-    config: ConfigFile = None,
-    set_: Sets = None,
-    as_json: AsJson = False,
-) -> None:
-    """Read one page as the parse stage does: title, text, links, robots directives."""
-    from crawlkit.observe.single_url import read_and_parse
-
-    def go() -> None:
-        cfg = load_config(config, tuple(set_ or ()))
-        found = read_and_parse(
-            source, cfg, opened_crawl(data, cfg) if data else None, url, content_type
-        )
-        emit(
-            found,
-            as_json,
-            lambda v: "\n".join(
-                [
-                    (
-                        f"{v['url']} ({v['kind']}, {v['charset'] or 'no charset'},"
-                        f" {v['language'] or 'language not told'})"
-                    ),
-                    f"title: {v['title'] or ''}",
-                    f"robots: {', '.join(v['robots']) or 'none'}",
-                    "",
-                    v["main_text"] or v["text"],
-                    "",
-                    *(
-                        f"{link['kind']}: {link['url']}"
-                        + (f" (not followed: {link['refused']})" if link["refused"] else "")
-                        for link in v["links"]
-                    ),
-                ]
-            ),
-        )
-
-    guarded(go)
-
-
-@app.command()
-def serve(
-    data: Data = DEFAULT_DATA,
-    host: Annotated[
-        Optional[str], typer.Option("--host", help="Address to listen on (default: control.host).")
-    ] = None,
-    port: Annotated[
-        Optional[int],
-        typer.Option("--port", min=0, max=65535, help="Port (default: control.port)."),
-    ] = None,
-    config: ConfigFile = None,
-    set_: Sets = None,
-) -> None:
-    """The control API and its status page (docs/api.md).
-
-    Needs a token: control.token, CRAWLKIT_TOKEN by default.
-    """
-    from crawlkit.control.serve import run
-
-    guarded(
-        lambda: run(
-            data,
-            load_config(config, tuple(set_ or ())),
-            host,
-            port,
-            lambda text: print(text, file=sys.stderr, flush=True),
-        )
-    )
-
-
 @command.command("list")
-def commands_(
+@report_errors
+def list_commands(
     data: Data = DEFAULT_DATA,
     limit: Annotated[int, typer.Option(min=1, help="Newest so many.")] = 50,
     config: ConfigFile = None,
     set_: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """What was ordered, newest first."""
-    from crawlkit.control.commands import COLUMNS, plain_tables
+    """The commands given so far, newest first."""
+    rows = find_crawl(data, read_config(config, set_)).plain_tables().rows("commands", COLUMNS)
+    newest = sorted(rows, key=lambda r: (-r["at"], r["command_id"]))[:limit]
+    emit({"commands": newest}, as_json, _list_text)
 
-    def run() -> None:
-        rows = plain_tables(opened_crawl(data, load_config(config, tuple(set_ or ())))).rows(
-            "commands", COLUMNS
-        )
-        newest = sorted(rows, key=lambda r: (-r["at"], r["command_id"]))[:limit]
-        emit(
-            {"commands": newest},
-            as_json,
-            lambda v: "\n".join(json.dumps(r) for r in v["commands"]) or "(none)",
-        )
 
-    guarded(run)
+def _list_text(v: dict[str, Any]) -> str:
+    return "\n".join(json.dumps(r) for r in v["commands"]) or "(none)"

@@ -1,30 +1,33 @@
-"""Verbs beside the rounds: `crawlkit rebuild`, `crawlkit purge`, `crawlkit import`."""
+"""Verbs beside the rounds: rebuild, rebucket, purge, import, audit, reconcile."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import (
-    DEFAULT_DATA,
-    AsJson,
-    ConfigFile,
-    Data,
-    Now,
-    Sets,
-    actor,
-    app,
-    emit,
-    guarded,
-    parse_now,
-)
-from crawlkit.cli.steer import opened_crawl
-from crawlkit.config import ConfigError, load_config
+from crawlkit.cli.app import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, RoundId, Sets, app, emit
+from crawlkit.cli.crawl import open_job
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.settings import actor, find_crawl, parse_now, read_config
+from crawlkit.config import ConfigError
+from crawlkit.exports.source import Source
+from crawlkit.report.audit import audit as audit_requests
+from crawlkit.round.progress import Progress
+from crawlkit.rules.frontier.priority import parse_priority
+from crawlkit.rules.url.seed_lists import FORMS
+from crawlkit.upkeep.import_lists import PARQUET, import_file, import_ranks, import_text
+from crawlkit.upkeep.purge import purge as purge_stored
+from crawlkit.upkeep.purge import purge_text
+from crawlkit.upkeep.rebucket import rebucket_command, rebucket_text
+from crawlkit.upkeep.rebuild import rebuild_command, rebuild_text
+from crawlkit.upkeep.reconcile import reconcile as compare
+from crawlkit.upkeep.reconcile import reconcile_text
 
 
 @app.command()
+@report_errors
 def rebuild(
     data: Data = DEFAULT_DATA,
     from_warc: Annotated[
@@ -43,21 +46,33 @@ def rebuild(
     crawlkit rebuild --data site
     crawlkit rebuild --from-warc --data saved
     """
-    from crawlkit.round.progress import Progress
-    from crawlkit.upkeep.rebuild import rebuild_command, rebuild_text
-
-    guarded(
-        lambda: emit(
-            rebuild_command(
-                data, load_config(config, tuple(set_ or ())), from_warc, Progress(as_json)
-            ),
-            as_json,
-            rebuild_text,
-        )
-    )
+    done = rebuild_command(data, read_config(config, set_), from_warc, Progress(as_json))
+    emit(done, as_json, rebuild_text)
 
 
 @app.command()
+@report_errors
+def rebucket(
+    buckets: Annotated[
+        int, typer.Argument(metavar="N", min=1, max=65_536, help="Host buckets, a power of two.")
+    ],
+    data: Data = DEFAULT_DATA,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change the number of host buckets between two rounds; from then on frontier.buckets must say
+    the same.
+
+    \b
+    crawlkit rebucket 16 --data site
+    """
+    done = rebucket_command(buckets, data, read_config(config, set_), Progress(as_json))
+    emit(done, as_json, rebucket_text)
+
+
+@app.command()
+@report_errors
 def purge(
     name: Annotated[
         str,
@@ -88,33 +103,18 @@ def purge(
     crawlkit purge site.example --reason 'asked to' --data site
     crawlkit purge --url https://site.example/me --data site
     """
-    from crawlkit.round.drive import opened
-    from crawlkit.rules.frontier.command_rules import BadCommand
-    from crawlkit.upkeep.purge import purge as run
-    from crawlkit.upkeep.purge import purge_text
-
-    def go() -> None:
-        if domain and url:
-            raise ConfigError("--domain and --url: give one of them")
-        opened_crawl(data, load_config(config, tuple(set_ or ())))
-        with opened(data, config, tuple(set_ or ()), as_json) as job:
-            try:
-                done = run(
-                    job,
-                    "url" if url else "domain" if domain else "host",
-                    name,
-                    reason,
-                    actor(),
-                    dry_run,
-                )
-            except BadCommand as e:
-                raise ConfigError(str(e)) from None
-            emit(done, as_json, purge_text)
-
-    guarded(go)
+    if domain and url:
+        raise ConfigError("--domain and --url: give one of them")
+    kind = "url" if url else "domain" if domain else "host"
+    cfg = read_config(config, set_)
+    find_crawl(data, cfg)
+    with open_job(data, cfg, as_json) as job:
+        done = purge_stored(job, kind, name, reason, actor(), dry_run)
+    emit(done, as_json, purge_text)
 
 
 @app.command("import")
+@report_errors
 def import_(
     form: Annotated[
         str,
@@ -159,30 +159,63 @@ def import_(
     crawlkit import cc-index cc-index/table/part-00000.parquet --priority low --data site
     crawlkit import ranks tranco.csv --data site
     """
-    from crawlkit.round.drive import opened
-    from crawlkit.rules.frontier.priority import parse_priority
-    from crawlkit.rules.url.seed_lists import FORMS
-    from crawlkit.upkeep.import_lists import PARQUET, import_file, import_ranks, import_text
+    if form not in (*FORMS, PARQUET, "ranks"):
+        raise ConfigError(f"import {form!r:.40}: expected {', '.join((*FORMS, PARQUET))} or ranks")
+    try:
+        priority_class = parse_priority(priority)
+    except ValueError as e:
+        raise ConfigError(f"--priority: {e}") from None
+    cfg, at = read_config(config, set_), parse_now(now)
+    with open_job(data, cfg, as_json) as job:
+        job.crawl.repair()
+        if form == "ranks":
+            done = import_ranks(job, file, name or file.name)
+        else:
+            done = import_file(job, form, file, at, priority_class, hint)
+    emit(done, as_json, import_text)
 
-    def go() -> None:
-        if form not in (*FORMS, PARQUET, "ranks"):
-            raise ConfigError(
-                f"import {form!r:.40}: expected {', '.join((*FORMS, PARQUET))} or ranks"
-            )
-        try:
-            cls = parse_priority(priority)
-        except ValueError as e:
-            raise ConfigError(f"--priority: {e}") from None
-        with opened(data, config, tuple(set_ or ()), as_json) as job:
-            job.crawl.repair()
-            emit(
-                (
-                    import_ranks(job, file, name or file.name)
-                    if form == "ranks"
-                    else import_file(job, form, file, parse_now(now), cls, hint)
-                ),
-                as_json,
-                import_text,
-            )
 
-    guarded(go)
+@app.command()
+@report_errors
+def audit(
+    data: Data = DEFAULT_DATA,
+    round_id: RoundId = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove from the tables that no request was disallowed or too early. Exit 1 if one was."""
+    with open_job(data, read_config(config, set_), as_json) as job:
+        found = audit_requests(job, round_id)
+    emit(found, as_json, _audit_text)
+    if found["violations"]:
+        raise typer.Exit(1)
+
+
+def _audit_text(v: dict[str, Any]) -> str:
+    lines = [
+        f"{v['requests']} requests: {v['violations']} violations (disallowed {v['disallowed']}, host"
+        f" {v['host']}, domain {v['domain']}, address {v['address']})"
+    ]
+    lines += [
+        f"  {e['kind']} {e['key']}: {e['url']} gap {e['gap_s']:.3f} s, required"
+        f" {e['required_s']:.3f} s"
+        for e in v["examples"]
+    ]
+    return "\n".join(lines)
+
+
+@app.command()
+@report_errors
+def reconcile(
+    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
+) -> None:
+    """Compare tables and WARC files record by record. Exit 1 if they differ.
+
+    \b
+    crawlkit reconcile --data site
+    """
+    found = compare(Source(data, read_config(config, set_)))
+    emit(found, as_json, reconcile_text)
+    if not found["ok"]:
+        raise typer.Exit(1)

@@ -22,7 +22,7 @@ from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.objects import StoreUnavailable
 from crawlkit.config import Config
 from crawlkit.control import responses as views
-from crawlkit.control.commands import give
+from crawlkit.control.commands import run_command
 from crawlkit.control.forms import (
     ERRORS,
     BoostBody,
@@ -39,10 +39,10 @@ from crawlkit.control.forms import (
     RoundName,
     UrlsBody,
 )
+from crawlkit.crawl.state import Crawl, CrawlError, Place
 from crawlkit.observe.explain import explain
-from crawlkit.observe.metrics import current_text
 from crawlkit.outcomes import Refused
-from crawlkit.round.state import Crawl, CrawlError, Place
+from crawlkit.report.metrics import current_text
 from crawlkit.rules.frontier.command_rules import BadCommand, host_name
 from crawlkit.rules.url.canonical import canonicalize, host_of
 from crawlkit.rules.url.domains import registered_domain
@@ -140,7 +140,7 @@ def make_app(data: Place, cfg: Config, token: str) -> Any:
     def order(
         request: Request, verb: str, given: dict[str, Any], command_id: str | None, dry_run: bool
     ) -> dict[str, Any]:
-        return give(
+        return run_command(
             Crawl(data, cfg),
             verb,
             given,

@@ -15,43 +15,25 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crawlkit.adapters.lake.delta import Tables
-from crawlkit.adapters.store.flock import FileLock
-from crawlkit.adapters.store.lease import LeaseLock
-from crawlkit.adapters.store.local_objects import LocalObjects
-from crawlkit.adapters.store.stop_list import Orders, change_orders
-from crawlkit.round.state import Crawl
-from crawlkit.rules.frontier.command_rules import ROUND_VERBS, URL_VERBS, BadCommand, Order, check
+from crawlkit.adapters.store.pending_commands import put_pending, read_pending
+from crawlkit.adapters.store.stop_list import change_orders
+from crawlkit.crawl.abandon import finish_abandoned
+from crawlkit.crawl.state import Crawl
+from crawlkit.rules.frontier.command_rules import (
+    COLUMNS,
+    ROUND_VERBS,
+    URL_VERBS,
+    BadCommand,
+    Order,
+    check,
+)
 from crawlkit.rules.url.canonical import host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
-from crawlkit.tables import TABLES
 
-COLUMNS = ("command_id", "at", "verb", "target", "arguments", "actor")
-LOCK_WAIT_S = 30.0
-PENDING = "control/pending/"
 _ID = re.compile(r"[A-Za-z0-9_.:+-]{1,80}")
 
 
-def plain_tables(crawl: Crawl, lock: FileLock | LeaseLock | None = None) -> Tables:
-    """The tables without a Spark session; what is written needs `lock` (default: the commit
-    lock).
-    """
-
-    def none() -> Any:
-        raise RuntimeError("no Spark session here")
-
-    return crawl.tables(none, (lock or crawl.lock).check)
-
-
-def commands_lock(crawl: Crawl) -> FileLock | LeaseLock:
-    """Held while a command is done; never for longer than that."""
-    what = f"the lock of commands of {crawl.data}"
-    if isinstance(crawl.objects, LocalObjects):
-        return FileLock(crawl.objects.root / "control/commands.lock", what, LOCK_WAIT_S)
-    return LeaseLock(crawl.objects, "control/commands.lock", what, crawl.cfg.lease, LOCK_WAIT_S)
-
-
-def give(
+def run_command(
     crawl: Crawl,
     verb: str,
     given: Mapping[str, Any],
@@ -103,8 +85,8 @@ def give(
         "arguments": json.dumps(order.arguments, sort_keys=True),
         "actor": actor[:200],
     }
-    with commands_lock(crawl) as lock:
-        tables = plain_tables(crawl, lock)
+    with crawl.commands_lock() as lock:
+        tables = crawl.plain_tables(lock)
         before = tables.rows("commands", COLUMNS, {"command_id": [command_id]})
         if before and any(before[0][k] != row[k] for k in ("verb", "target", "arguments")):
             raise BadCommand(
@@ -120,8 +102,6 @@ def give(
             tables.append("commands", [row])
     told["repeated"] = bool(before)
     if verb == "abandon":
-        from crawlkit.round.command_intake import finish_abandoned
-
         told["state"] = finish_abandoned(crawl, crawl.round(order.target), wait)
     return told
 
@@ -151,16 +131,7 @@ def _take_effect(crawl: Crawl, order: Order, row: Mapping[str, Any]) -> None:
     if verb not in URL_VERBS:
         change_orders(crawl.objects, change)
     if verb not in ROUND_VERBS:
-        crawl.objects.put(f"{PENDING}{row['command_id']}.json", json.dumps(dict(row)).encode())
-
-
-def pending(crawl: Crawl) -> list[dict[str, Any]]:
-    """Commands that no round has taken yet, oldest first, with their arguments read."""
-    rows = [json.loads(crawl.objects.get(key)[0]) for key in crawl.objects.list(PENDING)]
-    return sorted(
-        (r | {"arguments": json.loads(r["arguments"])} for r in rows),
-        key=lambda r: (r["at"], r["command_id"]),
-    )
+        put_pending(crawl.objects, row)
 
 
 def known_urls(crawl: Crawl, urls: Sequence[str]) -> set[str]:
@@ -172,58 +143,16 @@ def known_urls(crawl: Crawl, urls: Sequence[str]) -> set[str]:
     buckets = sorted(
         {host_bucket(registered_domain(host_of(u)), crawl.cfg.frontier.buckets) for u in urls}
     )
-    tables, keys = plain_tables(crawl), {url_key(u): u for u in urls}
+    tables, keys = crawl.plain_tables(), {url_key(u): u for u in urls}
     found = {
         keys[r["url_key"]]
         for name in ("crawldb", "crawldb_log")
         for r in tables.rows(name, ["url_key"], {"host_bucket": buckets, "url_key": list(keys)})
     }
-    waiting = {u for c in pending(crawl) if c["verb"] in URL_VERBS for u in c["arguments"]["urls"]}
+    waiting = {
+        u
+        for c in read_pending(crawl.objects)
+        if c["verb"] in URL_VERBS
+        for u in c["arguments"]["urls"]
+    }
     return found | (waiting & set(urls))
-
-
-def apply_to_hosts(
-    crawl: Crawl, tables: Tables, orders: Orders, commands: Sequence[Mapping[str, Any]], now: float
-) -> int:
-    """Bring blocks and their ends into `hostdb`; how many rows changed.
-
-    The caller holds the commit lock.
-    """
-    changed = 0
-    for bucket, names in sorted(_by_bucket(crawl, commands).items()):
-        part = {"host_bucket": [bucket]}
-        rows = tables.rows("hostdb", TABLES["hostdb"].column_names, part)
-        have = {r["host"] for r in rows}
-        rows += [
-            {
-                "host": h,
-                "domain": registered_domain(h),
-                "host_bucket": bucket,
-                "first_seen": now,
-                "pages": 0,
-                "requests": 0,
-                "flags": [],
-            }
-            for h in sorted(names["host"] - have)
-        ]
-        touched = [r for r in rows if r["host"] in names["host"] or r["domain"] in names["domain"]]
-        for r in touched:
-            reason = orders.stopped(r["host"], r["domain"])
-            r |= {"blacklisted": reason is not None, "reason": reason}
-        if touched:
-            tables.replace("hostdb", rows, part)
-            changed += len(touched)
-    return changed
-
-
-def _by_bucket(
-    crawl: Crawl, commands: Sequence[Mapping[str, Any]]
-) -> dict[int, dict[str, set[str]]]:
-    found: dict[int, dict[str, set[str]]] = {}
-    for c in commands:
-        if c["verb"] not in URL_VERBS:
-            bucket = host_bucket(registered_domain(c["target"]), crawl.cfg.frontier.buckets)
-            found.setdefault(bucket, {"host": set(), "domain": set()})[c["arguments"]["kind"]].add(
-                c["target"]
-            )
-    return found

@@ -15,12 +15,13 @@ from crawlkit.adapters.lake.duckdb_reader import aggregate, frontier_counts
 from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.config import Config
-from crawlkit.control.commands import plain_tables
+from crawlkit.crawl.state import Crawl, Place
+from crawlkit.model import Round
 from crawlkit.observe.explain import USED, pages_of
-from crawlkit.observe.metrics import DAY_S, alerts_now
-from crawlkit.round.state import Crawl, Place, Round
-from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
+from crawlkit.report.metrics import DAY_S, alerts_now
+from crawlkit.rules.url.canonical import canonicalize
 from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.rules.url.policy import UrlPolicy
 
 FETCHED, FAILED = ("fetched", "not_modified"), ("failed", "http_error")
 _PROGRESS = ("queued", "in_flight", "done", "failed", "bytes")
@@ -49,7 +50,7 @@ def table_figures(data: Place, cfg: Config) -> dict[str, Any]:
     It takes about a second for each 10^7 rows: call it seldom.
     """
     crawl, now = Crawl(data, cfg), time.time()
-    tables = plain_tables(crawl)
+    tables = crawl.plain_tables()
     states, due = frontier_counts(tables, now)
     day = datetime.datetime.fromtimestamp(now, datetime.UTC)
     month = day.replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()
@@ -184,7 +185,7 @@ def rounds(crawl: Crawl, offset: int, limit: int) -> list[dict[str, Any]]:
 
 def errors(crawl: Crawl, offset: int, limit: int, host: str | None) -> list[dict[str, Any]]:
     """Failed requests, newest round first."""
-    tables = plain_tables(crawl)
+    tables = crawl.plain_tables()
 
     def found() -> Iterator[dict[str, Any]]:
         for r in _rounds(crawl):
@@ -230,14 +231,14 @@ def cdx(crawl: Crawl, url: str, offset: int, limit: int) -> list[dict[str, Any]]
     ]
     rows = [
         r
-        for r in plain_tables(crawl).rows("captures", columns, {"url": [canonical]})
+        for r in crawl.plain_tables().rows("captures", columns, {"url": [canonical]})
         if r["warc_filename"]
     ]
     return sorted(rows, key=lambda r: (r["started"] or 0, r["capture_id"]))[offset : offset + limit]
 
 
 def commands(crawl: Crawl, offset: int, limit: int) -> list[dict[str, Any]]:
-    rows = plain_tables(crawl).rows(
+    rows = crawl.plain_tables().rows(
         "commands", ["command_id", "at", "verb", "target", "arguments", "actor"]
     )
     return [
@@ -249,7 +250,7 @@ def commands(crawl: Crawl, offset: int, limit: int) -> list[dict[str, Any]]:
 def host_policy(crawl: Crawl, host: str) -> dict[str, Any]:
     """What an operator has ordered for a host, and the delay last in force."""
     orders, domain = read_orders(crawl.objects), registered_domain(host)
-    rows = _host_rows(plain_tables(crawl), crawl.cfg, host, domain)
+    rows = _host_rows(crawl.plain_tables(), crawl.cfg, host, domain)
     policy = orders.policies.get(
         host, {"delay_s": None, "parallel": 1, "quota_max": None, "cycle_quota_max": None}
     )

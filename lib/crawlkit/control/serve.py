@@ -7,9 +7,12 @@ import ipaddress
 import socket
 from collections.abc import Callable
 
+import uvicorn
+
 from crawlkit.adapters.net.secret_source import secret
 from crawlkit.config import Config, ConfigError
-from crawlkit.round.state import Crawl, Place
+from crawlkit.control.app import make_app
+from crawlkit.crawl.state import Crawl, Place
 
 MIN_TOKEN_CHARS = 16
 
@@ -37,9 +40,6 @@ def run(
     data: Place, cfg: Config, host: str | None, port: int | None, say: Callable[[str], None]
 ) -> None:
     """Serve until interrupted. Raises ConfigError, CrawlError, OSError (the port is taken)."""
-    import uvicorn
-
-    from crawlkit.control.app import make_app
 
     token = token_of(cfg)
     Crawl(data, cfg).check()

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
+from crawlkit.adapters.store.s3_objects import delta_options
 from crawlkit.config import Config, ConfigError
-from crawlkit.control.commands import plain_tables
-from crawlkit.round.state import Crawl, Place
+from crawlkit.crawl.state import Crawl, Place
 
 BATCH_ROWS = 4096
 
@@ -21,7 +21,7 @@ class Source:
 
     def __init__(self, data: Place, cfg: Config) -> None:
         self.cfg, self.crawl = cfg, Crawl(data, cfg)
-        self.warc, self._tables = self.crawl.warc, plain_tables(self.crawl)
+        self.warc, self._tables = self.crawl.warc, self.crawl.plain_tables()
         if not self.has("captures"):
             raise ConfigError(
                 f"--data {data}: no crawl there (no table captures in {self.crawl.tables_root});"
@@ -84,7 +84,6 @@ class Source:
         """delta-rs' options for a table at a place."""
         if "://" not in place:
             return None
-        from crawlkit.adapters.store.s3_objects import delta_options
 
         return delta_options(self.cfg.s3)
 

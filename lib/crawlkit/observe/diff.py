@@ -10,11 +10,10 @@ from typing import Any
 from crawlkit.adapters.lake.delta import quote
 from crawlkit.adapters.lake.duckdb_reader import ask
 from crawlkit.config import ConfigError
-from crawlkit.control.commands import plain_tables
-from crawlkit.observe.plots import css
-from crawlkit.observe.report import put_file
-from crawlkit.observe.sql_views import VIEWS
-from crawlkit.round.state import Crawl
+from crawlkit.crawl.state import Crawl
+from crawlkit.observe.views import VIEWS
+from crawlkit.report.style import read_css
+from crawlkit.report.write import put_file
 
 MAX_ROWS = 10_000
 # group -> SQL with one row a figure: name, value; {round}: the round's id
@@ -60,7 +59,7 @@ def diff(crawl: Crawl, before: str, after: str) -> list[dict[str, Any]]:
                 f"no round {round_id}: there are {', '.join(known[-5:]) or 'none'} (`crawlkit"
                 " status`)"
             )
-    tables, rows = plain_tables(crawl), []
+    tables, rows = crawl.plain_tables(), []
     for group, sql in FIGURES.items():
         values = [
             {
@@ -90,7 +89,7 @@ def render(crawl_id: str, before: str, after: str, rows: list[dict[str, Any]]) -
             f" content='width=device-width,initial-scale=1'><title>{html.escape(before)} and"
             f" {html.escape(after)}</title>"
         ),
-        f"<style>{css()}.bar{{display:block;height:.45rem;background:#2b7a9b}}"
+        f"<style>{read_css()}.bar{{display:block;height:.45rem;background:#2b7a9b}}"
         f".old{{background:#b8c7d0}}</style>",
         (
             f"<header><h1>Two rounds of {html.escape(crawl_id)}</h1><p><b>{html.escape(before)}</b>"

@@ -20,10 +20,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from crawlkit.adapters.net.dns import NameServers
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
-from crawlkit.round.state import Crawl, CrawlError, Place
+from crawlkit.crawl.state import Crawl, CrawlError, Place
+from crawlkit.outcomes import Reason
+from crawlkit.rules.page import markup, nesting_guard
+from crawlkit.rules.url import canonical
 from crawlkit.runtime.jars import (
     JarsError,
     find_java,
@@ -32,6 +36,7 @@ from crawlkit.runtime.jars import (
     read_lock,
     s3_jar_folder,
 )
+from crawlkit.runtime.session import S3_JARS, SessionError, check_jars
 
 PYTHON = (3, 11)
 JAVA = 17
@@ -134,8 +139,6 @@ def _python() -> Iterator[Finding]:
 
 
 def _parts_used() -> bool:
-    from crawlkit.rules.page import markup, nesting_guard
-    from crawlkit.rules.url import canonical  # here: they need the packages that are looked for
 
     return bool(markup._tree and nesting_guard._is_calm and canonical._scan)
 
@@ -209,7 +212,6 @@ def _java() -> Iterator[Finding]:
 
 
 def _jars(data: Place, cfg: Config, lock: Path | None) -> Iterator[Finding]:
-    from crawlkit.runtime.session import S3_JARS, check_jars
 
     yield _jars_of(
         "jars",
@@ -232,7 +234,6 @@ def _jars(data: Place, cfg: Config, lock: Path | None) -> Iterator[Finding]:
 def _jars_of(
     name: str, folder: Path, lock: Path | None, check: Callable[[Path], None], fix: str
 ) -> Finding:
-    from crawlkit.runtime.session import SessionError
 
     try:
         check(folder)
@@ -321,11 +322,7 @@ def _agent(cfg: Config) -> Iterator[Finding]:
 
 
 def _dns(cfg: Config) -> Iterator[Finding]:
-    import dns.exception
     import dns.resolver
-
-    from crawlkit.adapters.net.dns import NameServers
-    from crawlkit.outcomes import Reason
 
     servers = list(cfg.fetch.resolvers)
     if not servers:

@@ -11,16 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crawlkit.adapters.lake.delta import Tables
+from crawlkit.adapters.store.pending_commands import read_pending
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.config import Config
-from crawlkit.control.commands import pending, plain_tables
+from crawlkit.crawl.state import Crawl
 from crawlkit.outcomes import Refused
-from crawlkit.round.state import Crawl
 from crawlkit.rules.frontier.command_rules import URL_VERBS
 from crawlkit.rules.politeness.host_state import HostState, may_send, pages_left
 from crawlkit.rules.robots import parser
-from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, host_of, origin_of, url_key
+from crawlkit.rules.url.canonical import canonicalize, host_of, origin_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.rules.url.scope import Scope, scope_reason
 from crawlkit.rules.url.steps import rewriting_steps
 from crawlkit.tables import TABLES
@@ -106,7 +107,7 @@ def explain(crawl: Crawl, url: str, now: float | None = None) -> dict[str, Any]:
     host, key = host_of(canonical), url_key(canonical)
     domain = registered_domain(host)
     bucket = host_bucket(domain, cfg.frontier.buckets)
-    tables, at = plain_tables(crawl), {"host_bucket": [bucket]}
+    tables, at = crawl.plain_tables(), {"host_bucket": [bucket]}
     known, log = _known(tables, key, at)
     depth = (known or {}).get("depth") or 0
     reason = scope_reason(
@@ -125,7 +126,7 @@ def explain(crawl: Crawl, url: str, now: float | None = None) -> dict[str, Any]:
     )
     waiting = [
         c["verb"]
-        for c in pending(crawl)
+        for c in read_pending(crawl.objects)
         if c["verb"] in URL_VERBS and canonical in c["arguments"]["urls"]
     ]
     out |= {

@@ -16,15 +16,15 @@ from crawlkit.adapters.store.parts import read_slot
 from crawlkit.adapters.store.stop_list import ORDERS_KEY
 from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
-from crawlkit.control.commands import plain_tables
+from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.model import Capture, FetchItem
 from crawlkit.outcomes import Refused
-from crawlkit.round.state import Crawl, CrawlError
 from crawlkit.rules.http.content_coding import decode_content
 from crawlkit.rules.page.page import parse_page
 from crawlkit.rules.politeness.host_state import HostState
-from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, host_of, origin_of, url_key
+from crawlkit.rules.url.canonical import canonicalize, host_of, origin_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.slot.inputs import SlotIO
 from crawlkit.slot.run import run_slot
 
@@ -104,7 +104,7 @@ def fetch_one(url: str, cfg: Config, crawl: Crawl | None = None) -> One:
 
 def _state(crawl: Crawl, host: str, domain: str) -> str | None:
     """The host's newest pace: of the last round, or of a later call of ours."""
-    rows = plain_tables(crawl).rows(
+    rows = crawl.plain_tables().rows(
         "hostdb",
         ["state_json"],
         {"host_bucket": [host_bucket(domain, crawl.cfg.frontier.buckets)], "host": [host]},

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from crawlkit.adapters.lake.duckdb_reader import frontier_counts
 from crawlkit.config import Config, ConfigError
-from crawlkit.round.state import Crawl, Place
+from crawlkit.crawl.state import Crawl, Place
 
 STAGES = ("inject", "generate", "fetch", "commit", "parse", "dedup", "update", "rank", "report")
 NEWEST = 20
@@ -18,8 +19,6 @@ def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[s
     """Rounds (all open ones and the newest; or the one named) with the stages done, URLs by state,
     due now. Raises ConfigError, CrawlError.
     """
-    from crawlkit.adapters.lake.duckdb_reader import frontier_counts
-    from crawlkit.control.commands import plain_tables
 
     crawl = Crawl(data, cfg)
     if "://" not in str(crawl.objects.root) and not Path(crawl.objects.root).is_dir():
@@ -55,7 +54,7 @@ def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[s
                 ),
             }
         )
-    states, due = frontier_counts(plain_tables(crawl), time.time())
+    states, due = frontier_counts(crawl.plain_tables(), time.time())
     return {
         "crawl": cfg.crawl.id,
         "rounds": rounds,

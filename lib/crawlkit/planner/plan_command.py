@@ -9,9 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from crawlkit.adapters.warc.writer import WarcWriter
 from crawlkit.config import ConfigError
+from crawlkit.model import Answer
 from crawlkit.planner.capacity import PlanError, differences, plan, with_inputs
 from crawlkit.planner.profiles import PROFILES
+from crawlkit.rules.page.page import parse_page
 
 _UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -86,9 +89,6 @@ def measured_cpu_ms(page_bytes: int, seconds: float = 2.0) -> float:
     """CPU ms of one core to store and to parse a made-up page of this size here; fetching and the
     rounds' own work come on top.
     """
-    from crawlkit.adapters.warc.writer import WarcWriter
-    from crawlkit.model import Answer
-    from crawlkit.rules.page.page import parse_page
 
     para = (
         "<p>The harbour master keeps the tide tables of the year and <a href='/page-{0}'>page"

@@ -26,6 +26,8 @@ SETTINGS = """<ivysettings><settings defaultResolver="main"/><caches defaultCach
 class JarsError(RuntimeError):
     """JARs or Java are missing or damaged; the message says how to get them."""
 
+    exit_code = 2
+
 
 class Jar(NamedTuple):
     group: str

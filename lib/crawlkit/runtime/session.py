@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 from crawlkit.config import S3, SparkConfig
 from crawlkit.runtime.jars import JarsError, archive_file, find_java, jar_folder, s3_jar_folder
+from crawlkit.runtime.spark_errors import first_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +68,8 @@ COMPILED = {
 
 class SessionError(RuntimeError):
     """No usable Spark session; the message says what to do."""
+
+    exit_code = 2
 
 
 def build_session(
@@ -152,6 +155,14 @@ def build_session(
     return spark
 
 
+def stop_session(spark: "SparkSession") -> None:
+    """End a session; one whose JVM has died has ended already."""
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(OSError, Py4JError):
+        spark.stop()
+
+
 def jvm_locale(env: Mapping[str, str]) -> dict[str, str]:
     """What the JVM's environment needs to name files as Python does: without a locale of UTF-8
     Python takes UTF-8 by itself, the JVM plain ASCII.
@@ -162,17 +173,6 @@ def jvm_locale(env: Mapping[str, str]) -> dict[str, str]:
         if sys.getfilesystemencoding() == "utf-8" and not re.search(r"utf-?8", named, re.IGNORECASE)
         else {}
     )
-
-
-def first_cause(text: str) -> str:
-    """The innermost error that a long text of Spark's names, without stack lines and plans."""
-    lines = [
-        line.strip()
-        for line in text.splitlines()
-        if line.strip() and not line.lstrip().startswith(("at ", "+-", ":-", "..."))
-    ]
-    causes = [line for line in lines if "Error" in line or "Exception" in line]
-    return (causes or lines[:1] or ["unknown"])[-1].removeprefix("Caused by: ")[:400]
 
 
 @contextlib.contextmanager

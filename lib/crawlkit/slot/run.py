@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from crawlkit.adapters.store.lease import Lease
 from crawlkit.adapters.store.local_objects import sweep
 from crawlkit.adapters.store.open_store import open_objects
-from crawlkit.adapters.store.spool import spool_folder
+from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.config import Config
 from crawlkit.model import FetchItem
 from crawlkit.slot.inputs import SlotIO, claim_attempt, read_earlier, round_about

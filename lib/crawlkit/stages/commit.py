@@ -1,13 +1,15 @@
-"""commit: the parts of a round -> captures and robots. Exactly one outcome for each planned row.
+"""commit: the parts of a round -> captures and robots.
 
-A pure function of the pinned part list: the earliest attempt's outcome wins (a real one over a
+Contract: exactly one outcome for each planned row. A pure function of the pinned part list: the earliest attempt's outcome wins (a real one over a
 deferral); a planned row that no part names is deferred as slot_lost; a stored record that lost
 keeps its row with is_outcome = false.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -17,8 +19,12 @@ from crawlkit.model import Capture, RobotsCopy
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.rules.robots import parser
-from crawlkit.rules.url.canonical import UrlPolicy
+from crawlkit.rules.url.policy import UrlPolicy
+from crawlkit.stages.arrow import CHUNK_ROWS, arrow_schema
 from crawlkit.tables import TABLES
+
+READS = ("fetchlist",)  # and the parts of the round
+WRITES = ("captures", "robots")
 
 _TIMES = {"started", "ended", "fetched_at", "expires_at"}
 _ROBOTS = (
@@ -28,11 +34,30 @@ _ROBOTS = (
 _CAPTURE = ", ".join(
     f"{c.name} {'double' if c.name in _TIMES else c.type}" for c in TABLES["captures"].columns
 )
+_CAPTURE_NAMES = TABLES["captures"].column_names
 _HOST = "host string, ended double, state_json string"
 SCHEMA = (
     f"rec string, attempt int, n int, capture struct<{_CAPTURE}>, robots struct<{_ROBOTS}>, host"
     f" struct<{_HOST}>"
 )
+
+
+class Committed(NamedTuple):
+    """captures, robots: rows of the tables of these names."""
+
+    captures: DataFrame
+    robots: DataFrame
+
+
+def commit(planned: DataFrame, parts: DataFrame, round_id: str) -> Committed:
+    """Rows of a round's parts (`read_parts`). planned: its fetch list."""
+    return Committed(captures_of(planned, parts, round_id), robots_of(parts, round_id))
+
+
+def count_outcomes(captures: DataFrame) -> dict[str, int]:
+    """Planned rows by "outcome (reason)"."""
+    counted = captures.where("is_outcome").groupBy("outcome", "reason").count().collect()
+    return {r.outcome + (f" ({r.reason})" if r.reason else ""): r["count"] for r in counted}
 
 
 def _sitemaps(copy: RobotsCopy, policy: UrlPolicy) -> list[str]:
@@ -48,67 +73,46 @@ def read_parts(
     policy: UrlPolicy,
     hosts_only: bool = False,
 ) -> DataFrame:
-    """One row for each capture, robots copy and host state of the parts (or for the last alone).
+    """One row (SCHEMA) for each capture, robots copy and host state of the parts.
 
-    read(key) yields (attempt, part number, record of records.py or rules.politeness).
+    Args:
+        keys: of the part manifests.
+        read: key -> (attempt, part number, record of model.py or host_state.py) of each record.
+        policy: of the sitemap URLs that robots.txt names.
+        hosts_only: host states alone.
     """
-    columns = [c.name for c in TABLES["captures"].columns]
+    schema = arrow_schema(spark, SCHEMA)
 
     def rows(key: str) -> Iterator[dict[str, object]]:
-        for attempt, n, r in read(key):
-            base = {
-                "rec": None,
-                "attempt": attempt,
-                "n": n,
-                "capture": None,
-                "robots": None,
-                "host": None,
-            }
-            if hosts_only and not isinstance(r, HostState):
-                continue
-            if isinstance(r, Capture):
-                yield base | {"rec": "capture", "capture": {c: getattr(r, c) for c in columns}}
-            elif isinstance(r, RobotsCopy):
-                yield base | {
-                    "rec": "robots",
-                    "robots": (
-                        {f: getattr(r, f) for f in r.__slots__} | {"sitemaps": _sitemaps(r, policy)}
-                    ),
-                }
-            elif isinstance(r, HostState):
-                yield base | {
-                    "rec": "host",
-                    "host": {
-                        "host": r.host,
-                        "ended": r.last_request_end or 0.0,
-                        "state_json": r.to_json(),
-                    },
-                }
-
-    schema = _arrow_schema(spark)
+        for attempt, n, record in read(key):
+            if isinstance(record, HostState) or not hosts_only:
+                row = _part_row(record, policy)
+                if row is not None:
+                    yield {"attempt": attempt, "n": n, **row}
 
     def batches(it: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in it:
             for key in batch.column(0).to_pylist():
-                chunk: list[dict[str, object]] = []
-                for row in rows(key):
-                    chunk.append(row)
-                    if len(chunk) == 2000:
-                        yield pa.RecordBatch.from_pylist(chunk, schema)
-                        chunk = []
-                if chunk:
+                of_part = rows(key)
+                while chunk := list(itertools.islice(of_part, CHUNK_ROWS)):
                     yield pa.RecordBatch.from_pylist(chunk, schema)
 
+    tasks = max(1, min(len(keys), spark.sparkContext.defaultParallelism))
     frame = spark.createDataFrame([(k,) for k in keys], "key string")
-    return frame.repartition(
-        max(1, min(len(keys), spark.sparkContext.defaultParallelism))
-    ).mapInArrow(batches, SCHEMA)
+    return frame.repartition(tasks).mapInArrow(batches, SCHEMA)
 
 
-def _arrow_schema(spark: SparkSession) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(spark.createDataFrame([], SCHEMA).schema)
+def _part_row(record: object, policy: UrlPolicy) -> dict[str, object] | None:
+    """The columns of SCHEMA of one record of a part; None for records that have none."""
+    if isinstance(record, Capture):
+        return {"rec": "capture", "capture": {c: getattr(record, c) for c in _CAPTURE_NAMES}}
+    if isinstance(record, RobotsCopy):
+        copy = {f: getattr(record, f) for f in record.__slots__}
+        return {"rec": "robots", "robots": copy | {"sitemaps": _sitemaps(record, policy)}}
+    if isinstance(record, HostState):
+        state = {"ended": record.last_request_end or 0.0, "state_json": record.to_json()}
+        return {"rec": "host", "host": {"host": record.host, **state}}
+    return None
 
 
 def captures_of(planned: DataFrame, parts: DataFrame, round_id: str) -> DataFrame:

@@ -1,10 +1,13 @@
 """fetch: the fetch list through slot tasks, exactly one task a slot.
 
-What was fetched stands in WARC files and parts; only counts come back.
+Contract: one Spark action, no shuffle after it. What was fetched is in WARC files and part
+manifests; only counts come back.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,6 +16,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from crawlkit.model import FetchItem
+
+READS = ("fetchlist",)
+WRITES = ()  # WARC files and parts
 
 RunSlot = Callable[[Iterable[FetchItem]], dict[str, int]]
 _ITEM = {
@@ -53,38 +59,37 @@ def fetch_items(fetchlist: DataFrame) -> DataFrame:
     return df
 
 
-def run_slots(fetchlist: DataFrame, slots: int, run_slot: RunSlot) -> list[dict[str, Any]]:
-    """Run every slot; the counts of each.
+def fetch(fetch_list: DataFrame, slots: int, run_slot: RunSlot) -> dict[str, Any]:
+    """Run every slot of a fetch list (or of a region's part of it); their counts, summed.
 
-    A slot id beyond `slots` is refused (repartitionById would wrap it).
+    run_slot: the items of one slot, in their order -> counts. Raises ValueError for a slot number
+    beyond `slots`, which repartitionById would wrap.
     """
-    top = fetchlist.agg(F.max("slot")).first()[0]
+    top = fetch_list.agg(F.max("slot")).first()[0]
     if top is not None and top >= slots:
         raise ValueError(f"fetch list has slot {top}, expected fewer than {slots}")
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         items = (FetchItem(**row) for batch in batches for row in batch.to_pylist())
         first = next(items, None)
         if first is None:
             return
+        counts = run_slot(itertools.chain([first], items))
+        names, values = list(counts), [float(v) for v in counts.values()]
+        yield pa.RecordBatch.from_pylist([{"name": names, "value": values}], _COUNTS)
 
-        def all_items() -> Iterator[FetchItem]:
-            yield first
-            yield from items
-
-        counts = run_slot(all_items())
-        yield pa.RecordBatch.from_pydict(
-            {
-                "slot": pa.array([first.slot], pa.int32()),
-                "name": pa.array([list(counts)], pa.list_(pa.string())),
-                "value": pa.array([[float(v) for v in counts.values()]], pa.list_(pa.float64())),
-            }
-        )
-
-    out = (
-        fetch_items(fetchlist)
+    done = (
+        fetch_items(fetch_list)
         .repartitionById(slots, F.col("slot"))
         .sortWithinPartitions("rank")
-        .mapInArrow(task, "slot int, name array<string>, value array<double>")
+        .mapInArrow(run, "name array<string>, value array<double>")
+        .collect()
     )
-    return [{"slot": r.slot, **dict(zip(r.name, r.value, strict=True))} for r in out.collect()]
+    total: Counter[str] = Counter()
+    for r in done:
+        total.update(dict(zip(r.name, r.value, strict=True)))
+    counts = {name: int(v) if v == int(v) else v for name, v in total.items()}
+    return counts | {"slots": len(done)}
+
+
+_COUNTS = pa.schema([("name", pa.list_(pa.string())), ("value", pa.list_(pa.float64()))])

@@ -1,4 +1,4 @@
-"""The frontier: base and log reduced to one row a key (DESIGN "Base + append-only log + fold").
+"""update, third part: the fold. crawldb and its log reduced to one row a key, and `buckets`.
 
 The order (updated_no, writer, seq) decides, never the place of a row, so a log row that is already
 in the base changes nothing, and half a fold is harmless.
@@ -35,13 +35,14 @@ def reduce_rows(base: DataFrame, log: DataFrame, few: bool = False) -> DataFrame
         .join(named, "url_key", "left_anti")
         .withColumn("fetch_kind", F.coalesce("fetch_kind", F.lit("page")))
     )
-    return _reduced(base.join(named, "url_key", "left_semi"), log).unionByName(rest)
+    return _reduce(base.join(named, "url_key", "left_semi"), log).unionByName(rest)
 
 
+SMALL_TABLE_BYTES = 64 << 20
 FEW_ROWS = 1_000_000  # of the log: their keys are some 100 MB in a task
 
 
-def _reduced(base: DataFrame, log: DataFrame) -> DataFrame:
+def _reduce(base: DataFrame, log: DataFrame) -> DataFrame:
     as_log = base.select(
         "url_key",
         *ROW,
@@ -62,7 +63,7 @@ def _reduced(base: DataFrame, log: DataFrame) -> DataFrame:
         F.min("depth").alias("min_depth"),
         F.coalesce(
             F.max(F.when(F.col("fetch_kind") != "page", F.col("fetch_kind"))), F.lit("page")
-        ).alias("told_kind"),
+        ).alias("named_kind"),
         F.max(
             F.when(found & F.col("due_at").isNotNull(), F.struct("updated_no", "due_at", "force"))
         ).alias("signal"),
@@ -71,7 +72,7 @@ def _reduced(base: DataFrame, log: DataFrame) -> DataFrame:
                 found & F.col("mode").isin("update", "overwrite"),
                 F.struct("updated_no", "seq", "mode", "priority_class", "boost"),
             )
-        ).alias("told"),
+        ).alias("change"),
     )
     row = F.coalesce("state", "first")
     kept = [row[c].alias(c) for c in ROW]
@@ -79,9 +80,9 @@ def _reduced(base: DataFrame, log: DataFrame) -> DataFrame:
         "url_key",
         *kept,
         "min_depth",
-        "told_kind",
+        "named_kind",
         "signal",
-        "told",
+        "change",
         F.col("state").isNotNull().alias("known"),
     )
     return _with_signals(out).select("url_key", *ROW)
@@ -103,15 +104,15 @@ def _with_signals(out: DataFrame) -> DataFrame:
         .when(woken, F.least("next_fetch", "signal.due_at"))
         .otherwise(F.col("next_fetch"))
     )
-    told = F.col("told.mode")
+    mode = F.col("change.mode")
     cls = (
-        F.when(told == "overwrite", F.col("told.priority_class"))
-        .when(told == "update", F.least("priority_class", "told.priority_class"))
+        F.when(mode == "overwrite", F.col("change.priority_class"))
+        .when(mode == "update", F.least("priority_class", "change.priority_class"))
         .otherwise(F.col("priority_class"))
     )
     boost = (
-        F.when(told == "overwrite", F.col("told.boost"))
-        .when(told == "update", F.greatest("boost", "told.boost"))
+        F.when(mode == "overwrite", F.col("change.boost"))
+        .when(mode == "update", F.greatest("boost", "change.boost"))
         .otherwise(F.col("boost"))
     )
     return out.withColumns(
@@ -122,7 +123,7 @@ def _with_signals(out: DataFrame) -> DataFrame:
             "priority_class": cls,
             "boost": boost,
             "depth": F.least("depth", "min_depth"),
-            "fetch_kind": F.col("told_kind"),
+            "fetch_kind": F.col("named_kind"),
         }
     )
 
@@ -166,6 +167,23 @@ def _due_columns(at: Column) -> list[Column]:
         F.min(F.when(F.col("priority_class") == c, at)).cast("double").alias(f"next_due_{c}")
         for c in range(4)
     ]
+
+
+def choose_fold(
+    log_rows: Iterable[Mapping[str, Any]], table_bytes: int, log_bytes: int
+) -> list[int]:
+    """Which buckets to fold: all with log rows while the table is small, else the share 1/k with
+    the most log rows (docs/round.md).
+
+    k = table bytes / (2 x log bytes): about 3 bytes are written for each changed byte.
+    log_rows: `log_summary`.
+    """
+    rows = sorted(log_rows, key=lambda r: (-r["log_rows"], r["host_bucket"]))
+    if not rows:
+        return []
+    large = log_bytes and table_bytes > SMALL_TABLE_BYTES
+    k = max(1.0, table_bytes / (2.0 * log_bytes)) if large else 1.0
+    return sorted(r["host_bucket"] for r in rows[: max(1, round(len(rows) / k))])
 
 
 def bucket_summary(rows: DataFrame, folded_through: int) -> DataFrame:

@@ -1,28 +1,146 @@
-"""generate: the most due rows of the most due unclaimed buckets -> the fetch list, each row with
-slot and rank.
+"""generate: the most due rows of the most due unclaimed buckets -> the fetch list.
 
-Contract: every selected URL stands once; a registered domain (and domains whose hosts shared an
-address) has one slot; one `robots` row for each origin stands before its pages; a host has at most
-its cap.
+Contract: each selected URL is listed once; a registered domain (and domains whose hosts shared an
+address) has one slot; one `robots` row for each origin comes before its pages; a host has at most
+its cap. Each due row is listed or counted in `left_out` by its reason.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from crawlkit.config import Config
+from crawlkit.model import Round
 from crawlkit.outcomes import Reason
 from crawlkit.rules.frontier.priority import points_sql
-from crawlkit.rules.frontier.regions import region_of, serving
+from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.rules.politeness.host_state import pages_left_sql
 
+READS = (
+    "buckets",
+    "commands",
+    "crawldb",
+    "crawldb_log",
+    "fetchlist",
+    "host_ranks",
+    "hostdb",
+    "robots",
+)
+WRITES = ("commands", "crawldb_log", "fetchlist", "hostdb")
+
 ORIGIN = r"^(https?://[^/?#]+)"
+DUE_COLUMNS = tuple(f"next_due_{c}" for c in range(4))
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What operators ask of a round.
+
+    urgent: keys of URLs that are to be fetched in it. hosts, domains: names that are stopped.
+    policies: quotas by host (adapters/store/stop_list.py).
+    """
+
+    urgent: Collection[bytes] = ()
+    hosts: Collection[str] = ()
+    domains: Collection[str] = ()
+    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Frames that generate reads; rows and hostdb are those of the chosen buckets.
+
+    rows: crawldb as folded with its log.
+    """
+
+    rows: DataFrame
+    hostdb: DataFrame
+    host_ranks: DataFrame
+    robots: DataFrame
+
+
+@dataclass(frozen=True)
+class Plan:
+    """fetch_list: rows of `fetchlist`; None if nothing may be fetched.
+
+    left_out: due URLs that are not listed, by reason.
+    """
+
+    fetch_list: DataFrame | None
+    left_out: dict[str, int]
+
+
+@contextlib.contextmanager
+def generate(
+    tables: Tables, orders: Orders, round_: Round, cfg: Config, clock_now: float
+) -> Iterator[Plan]:
+    """The round's plan, valid while the context is open.
+
+    clock_now: real time (Unix s): a host that may not be asked within the round is left out.
+    """
+    rows = mark_orders(tables.rows, orders)
+    due = select_due(
+        rows,
+        tables.hostdb,
+        tables.host_ranks,
+        cfg,
+        round_.now,
+        clock_now,
+        round_.seed,
+        orders.policies,
+    ).persist()
+    try:
+        domains, left_out = _count_domains(due, tables.hostdb, cfg)
+        if not domains:
+            yield Plan(None, left_out)
+            return
+        slot_of, _ = assign_in_regions(domains, cfg)
+        slots = rows.sparkSession.createDataFrame(
+            [(domain, slot, region) for domain, (slot, region) in slot_of.items()],
+            "domain string, slot int, region string",
+        )
+        pages = due.where("left_reason IS NULL")
+        listed = with_robots_rows(pages, tables.robots, tables.hostdb, slots)
+        yield Plan(listed.withColumn("round_id", F.lit(round_.id)), left_out)
+    finally:
+        due.unpersist()
+
+
+def count_planned(fetch_list: DataFrame, buckets: int) -> dict[str, Any]:
+    """The stage's counts of a written fetch list. buckets: how many were claimed."""
+    kind = F.col("kind")
+    region = F.when(F.col("region") != "", F.col("region"))
+    aggregates = {
+        "planned": F.count("*"),
+        "pages": F.count(F.when(kind == "page", 1)),
+        "sitemaps": F.count(F.when(kind == "sitemap", 1)),
+        "feeds": F.count(F.when(kind == "feed", 1)),
+        "hosts": F.countDistinct("host"),
+        "top_slot": F.max("slot"),
+        "regions": F.array_sort(F.collect_set(region)),
+    }
+    row = fetch_list.agg(*[c.alias(name) for name, c in aggregates.items()]).first().asDict()
+    slots = (row.pop("top_slot") or 0) + 1
+    n = row["planned"]
+    return row | {"buckets": buckets, "slots": slots, "rows_in": n, "rows_out": n}
+
+
+def add_due(
+    summaries: Iterable[Mapping[str, Any]], buckets: Iterable[int], now: float
+) -> list[dict[str, Any]]:
+    """`buckets` rows in which some buckets are due at `now`: they just got rows."""
+    rows = {r["host_bucket"]: dict(r) for r in summaries}
+    for b in buckets:
+        row = rows.setdefault(b, {"host_bucket": b, **dict.fromkeys(DUE_COLUMNS)})
+        row["next_due_1"] = min(row["next_due_1"] or now, now)
+    return list(rows.values())
 
 
 def choose_buckets(
@@ -33,7 +151,7 @@ def choose_buckets(
     """
     due = []
     for r in rows:
-        times = [r[f"next_due_{c}"] for c in range(4)]
+        times = [r[name] for name in DUE_COLUMNS]
         first = min((t for t in times if t is not None), default=None)
         if first is not None and first <= now and r["host_bucket"] not in taken:
             urgent = times[0] is not None and times[0] <= now
@@ -41,31 +159,24 @@ def choose_buckets(
     return sorted(b for *_, b in sorted(due)[:limit])
 
 
-def marked(
-    rows: DataFrame, urgent: Iterable[bytes], hosts: Iterable[str], domains: Iterable[str]
-) -> DataFrame:
-    """Rows of hosts and domains that are not stopped, with `urgent`: an operator wants it fetched
-    in this round.
-    """
+def mark_orders(rows: DataFrame, orders: Orders) -> DataFrame:
+    """Rows with `urgent` (an operator wants it fetched in this round) and `stopped`."""
     spark = rows.sparkSession
-    for column, names in (("host", list(hosts)), ("domain", list(domains))):
+    stopped = F.lit(False)
+    for column, names in (("host", orders.hosts), ("domain", orders.domains)):
         if names:
-            rows = rows.join(
-                F.broadcast(spark.createDataFrame([(n,) for n in names], f"{column} string")),
-                column,
-                "left_anti",
+            listed = spark.createDataFrame([(n,) for n in names], f"{column} string").withColumn(
+                f"stopped_{column}", F.lit(True)
             )
-    keys = [(bytearray(k),) for k in dict.fromkeys(urgent)]
+            rows = rows.join(F.broadcast(listed), column, "left")
+            stopped = stopped | F.coalesce(f"stopped_{column}", F.lit(False))
+    rows = rows.withColumn("stopped", stopped).drop("stopped_host", "stopped_domain")
+    keys = [(bytearray(k),) for k in dict.fromkeys(orders.urgent)]
     if not keys:
         return rows.withColumn("urgent", F.lit(False))
+    asked = spark.createDataFrame(keys, "url_key binary").withColumn("asked", F.lit(True))
     return (
-        rows.join(
-            F.broadcast(
-                spark.createDataFrame(keys, "url_key binary").withColumn("asked", F.lit(True))
-            ),
-            "url_key",
-            "left",
-        )
+        rows.join(F.broadcast(asked), "url_key", "left")
         .withColumn("urgent", F.coalesce("asked", F.lit(False)))
         .drop("asked")
     )
@@ -84,14 +195,16 @@ def select_due(
     """crawldb rows of a round with score and explore: due, allowed, capped for each host, within
     the round's budget.
 
-    now: nominal time (schedules). clock_now: real time (politeness): a host that may not be asked
-        within the round is left out.
-    policies: the operator's quotas by host (adapters/store/stop_list.py). Of a host of which some rows were
-        left out there is one row more, with `left_out`
-    (how many) and `left_reason`; both are null in the rows that were chosen.
+    Of a host of which rows are left out there is one row more, with `left_out` (how many) and
+    `left_reason`; both are null in the rows that are chosen.
+
+    Args:
+        rows: `mark_orders`.
+        now: nominal time (schedules). clock_now: real time (politeness).
+        policies: the operator's quotas by host.
     """
-    cls = F.when(F.col("host").isin(*cfg.schedule.news_hosts or ("",)), "news").otherwise("generic")
-    budget_s = cfg.round.minutes * 60
+    wanted = F.col("next_fetch") <= F.timestamp_micros(F.lit(round(now * 1e6)))
+    news = F.col("host").isin(*cfg.schedule.news_hosts or ("",))
     hosts = hostdb.select(
         "host",
         F.coalesce("delay_ms", F.lit(0)).alias("host_delay_ms"),
@@ -100,42 +213,44 @@ def select_due(
         *_USED,
     )
     due = (
-        rows.where(
-            (F.col("next_fetch") <= F.timestamp_micros(F.lit(round(now * 1e6))))
-            & ~F.col("state").isin("dead", "refused")
-        )
+        rows.where(wanted & ~F.col("state").isin("dead", "refused"))
         .join(F.broadcast(hosts), "host", "left")
-        .where(~F.coalesce("barred", F.lit(False)))
-        .where(
-            F.col("next_allowed_at").isNull()
-            | (F.col("next_allowed_at").cast("double") < clock_now + budget_s)
-        )
         .join(F.broadcast(host_ranks.select("host", "quality")), "host", "left")
-        .withColumns({"quality": F.coalesce("quality", F.lit(0.5)), "class": cls})
-    )
-    scored = due.withColumn("score", F.expr(points_sql(now)))
-    own = [
-        (h, p.get("quota_max"), p.get("cycle_quota_max"))
-        for h, p in policies.items()
-        if (p.get("quota_max"), p.get("cycle_quota_max")) != (None, None)
-    ]
-    if own:
-        scored = scored.join(
-            F.broadcast(
-                rows.sparkSession.createDataFrame(
-                    own, "host string, quota_max bigint, cycle_quota_max bigint"
-                )
-            ),
-            "host",
-            "left",
+        .withColumns(
+            {
+                "quality": F.coalesce("quality", F.lit(0.5)),
+                "class": F.when(news, "news").otherwise("generic"),
+                "barred_reason": _barred_reason(clock_now + cfg.round.minutes * 60),
+            }
         )
-    else:
-        scored = scored.withColumns(
-            {"quota_max": F.lit(None).cast("bigint"), "cycle_quota_max": F.lit(None).cast("bigint")}
-        )
-    return _within_budget(
-        _capped(scored, cfg, clock_now), cfg.round.max_urls, cfg.frontier.explore, seed
+        .drop("stopped", "barred")
     )
+    scored = _with_quotas(due.withColumn("score", F.expr(points_sql(now))), policies)
+    capped = _capped(scored, cfg, clock_now)
+    return _within_budget(capped, cfg.round.max_urls, cfg.frontier.explore, seed)
+
+
+def _barred_reason(end: float) -> Column:
+    """Why nothing of a row's host may be requested before `end` (Unix s); null: it may."""
+    later = F.col("next_allowed_at").cast("double") >= end
+    return (
+        F.when(F.col("stopped"), F.lit(str(Reason.STOP_LIST)))
+        .when(F.coalesce("barred", F.lit(False)), F.lit(str(Reason.HOST_BLOCKED)))
+        .when(later, F.lit(str(Reason.RETRY_AFTER)))
+    )
+
+
+def _with_quotas(rows: DataFrame, policies: Mapping[str, Mapping[str, Any]]) -> DataFrame:
+    """Rows with the operator's quotas of their host; null: as configured."""
+    names = ("quota_max", "cycle_quota_max")
+    quotas = [(host, *(p.get(name) for name in names)) for host, p in policies.items()]
+    own = [q for q in quotas if any(v is not None for v in q[1:])]
+    if not own:
+        return rows.withColumns({name: F.lit(None).cast("bigint") for name in names})
+    frame = rows.sparkSession.createDataFrame(
+        own, "host string, quota_max bigint, cycle_quota_max bigint"
+    )
+    return rows.join(F.broadcast(frame), "host", "left")
 
 
 _USED = ("quota_used", "quota_day", "cycle_used", "cycle_day")
@@ -160,8 +275,11 @@ def _capped(rows: DataFrame, cfg: Config, clock_now: float) -> DataFrame:
         Reason.HOST_ROUND_QUOTA: F.lit(cfg.round.urls_per_host),
         Reason.ROUND_TIME: fits,
     }
-    cap = F.least(*caps.values())
-    why = F.coalesce(*(F.when(c == cap, F.lit(str(reason))) for reason, c in caps.items()))
+    barred = F.col("barred_reason")
+    fits_all = F.least(*caps.values())
+    cap = F.when(barred.isNotNull(), 0).otherwise(fits_all)
+    reasons = [F.when(c == fits_all, F.lit(str(reason))) for reason, c in caps.items()]
+    why = F.coalesce(barred, *reasons)
     host = Window.partitionBy("host")
     first = host.orderBy(F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key")
     numbered = rows.withColumns(
@@ -174,7 +292,7 @@ def _capped(rows: DataFrame, cfg: Config, clock_now: float) -> DataFrame:
             "left_reason": F.when(over, why),
         }
     )
-    return marked.drop("of_host", "cap", "quota_max", "cycle_quota_max", *_USED)
+    return marked.drop("of_host", "cap", "barred_reason", "quota_max", "cycle_quota_max", *_USED)
 
 
 def _within_budget(rows: DataFrame, max_urls: int, explore: float, seed: int) -> DataFrame:
@@ -196,81 +314,39 @@ def _within_budget(rows: DataFrame, max_urls: int, explore: float, seed: int) ->
     return over.withColumn("explore", F.col("pos") > max_urls).drop("pos", "chance")
 
 
-def assign_slots(
-    domains: Iterable[Mapping[str, Any]], slots: int, hot_share: float, hot: Iterable[str] = ()
-) -> tuple[dict[str, int], int]:
-    """Slot of each domain and the number of slots.
-
-    domains: rows of domain, n (planned URLs), cost_s (polite time), ips. Domains that share an
-    address go together; a hot domain (named, or above `hot_share` of all rows when there are
-    several) has a slot of its own; the others are spread by their polite time, longest first.
+def _count_domains(
+    due: DataFrame, hostdb: DataFrame, cfg: Config
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Domains with rows that are chosen (domain, n, cost_s: polite time, ips), and what is left
+    out by reason.
     """
-    rows = {d["domain"]: d for d in domains}
-    total = sum(r["n"] for r in rows.values())
-    hot_names = set(hot)
-    groups = address_groups(rows)
-    out: dict[str, int] = {}
-    load = [0.0] * slots
-    extra = slots
-    for g in groups:
-        n = sum(rows[d]["n"] for d in g)
-        if len(groups) > 1 and (hot_names & set(g) or (n > hot_share * total and n >= 1000)):
-            slot, extra = extra, extra + 1
-        else:
-            slot = min(range(slots), key=lambda s: (load[s], s))
-            load[slot] += sum(rows[d]["n"] for d in g)
-        out |= dict.fromkeys(g, slot)
-    used = sorted(set(out.values()))
-    dense = {s: i for i, s in enumerate(used)}
-    return {d: dense[s] for d, s in out.items()}, len(used)
-
-
-def address_groups(rows: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Domains that share addresses, together; the group with the longest polite time first."""
-    parent = {d: d for d in rows}
-
-    def root(d: str) -> str:
-        while parent[d] != d:
-            parent[d] = parent[parent[d]]
-            d = parent[d]
-        return d
-
-    at_ip: dict[str, str] = {}
-    for d in sorted(rows):
-        for ip in rows[d]["ips"] or ():
-            parent[root(d)] = root(at_ip.setdefault(ip, d))
-    groups: dict[str, list[str]] = defaultdict(list)
-    for d in sorted(rows):
-        groups[root(d)].append(d)
-    return sorted(groups.values(), key=lambda g: (-max(rows[d]["cost_s"] for d in g), g[0]))
-
-
-def assign_in_regions(
-    domains: Iterable[Mapping[str, Any]], cfg: Config
-) -> tuple[dict[str, tuple[int, str]], list[str]]:
-    """(slot, region) of each domain, and the region of each slot.
-
-    Domains that share an address have one region: that of the longest polite time.
-    """
-    rows = {d["domain"]: d for d in domains}
-    region: dict[str, str] = {}
-    for g in address_groups(rows):
-        region |= dict.fromkeys(
-            g,
-            serving(region_of(max(g, key=lambda d: (rows[d]["cost_s"], d)), cfg.fetch), cfg.fetch),
+    delay_s = F.greatest(
+        F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s)
+    )
+    counted = (
+        due.groupBy("domain", "left_reason")
+        .agg(
+            F.count("*").alias("n"),
+            F.sum("left_out").alias("left_out"),
+            F.sum(delay_s).alias("cost_s"),
         )
-    out: dict[str, tuple[int, str]] = {}
-    regions: list[str] = []
-    for name in sorted(set(region.values())):
-        slot_of, n = assign_slots(
-            [r for d, r in rows.items() if region[d] == name],
-            cfg.fetch.slots,
-            cfg.frontier.hot_share,
-            cfg.frontier.hot_hosts,
-        )
-        out |= {d: (len(regions) + slot, name) for d, slot in slot_of.items()}
-        regions += [name] * n
-    return out, regions
+        .collect()
+    )
+    left_out: dict[str, int] = {}
+    for r in counted:
+        if r.left_reason is not None:
+            left_out[r.left_reason] = left_out.get(r.left_reason, 0) + r.left_out
+    chosen = [r for r in counted if r.left_reason is None]
+    if not chosen:
+        return [], left_out
+    addresses = (
+        hostdb.where("size(last_ips) > 0")
+        .groupBy("domain")
+        .agg(F.array_distinct(F.flatten(F.collect_list("last_ips"))).alias("ips"))
+        .collect()
+    )
+    ips = {r.domain: r.ips for r in addresses}
+    return [{**r.asDict(), "ips": ips.get(r.domain)} for r in chosen], left_out
 
 
 def with_robots_rows(

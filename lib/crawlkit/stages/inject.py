@@ -1,31 +1,133 @@
-"""inject: seed lines -> found rows of crawldb_log and rejects.
+"""inject: seed lines -> found rows of crawldb_log, and rejects.
 
-Nothing is dropped: lines = added + duplicates + refused + comments.
+Contract: lines in = added + duplicates + refused + comments; nothing is dropped. The lines name the
+writer, so the same file twice is one injection, and another file of the same round is added.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import DataFrame
+
+from crawlkit.config import Config
+from crawlkit.model import Round
 from crawlkit.outcomes import Refused
 from crawlkit.rules.frontier.lifecycle import found_row
-from crawlkit.rules.url.canonical import UrlPolicy, host_of, url_key
+from crawlkit.rules.url.canonical import host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
-from crawlkit.rules.url.seed_lists import Parse
+from crawlkit.rules.url.policy import UrlPolicy
+from crawlkit.rules.url.seed_lists import FORMS, Parse
 from crawlkit.rules.url.seeds import parse_seed
+
+READS = ("buckets", "crawldb", "crawldb_log")
+WRITES = ("crawldb_log", "rejects")
 
 _PIECE = re.compile(r"([/?#\s'\"]+)")
 
 
-def _masked(text: str) -> str:
-    """Without what stands before an @: a refused line may hold a password, and no table
-    keeps it.
+@dataclass(frozen=True)
+class SeedList:
+    """Lines to inject.
+
+    priority_class: of lines that name none. mode: keep, update or overwrite what is known of a URL.
+    form: how a line is read (rules/url/seed_lists.py). first_line: its number, for messages.
+    due_at: makes known URLs due (Unix s).
     """
-    return "".join(
-        "…@" + piece.rpartition("@")[2] if "@" in piece else piece for piece in _PIECE.split(text)
+
+    lines: Sequence[str]
+    priority_class: int = 1
+    source: str = "seed"
+    mode: str = "keep"
+    form: str = "urls"
+    first_line: int = 1
+    due_at: float | None = None
+
+    @property
+    def writer(self) -> str:
+        """The name of these lines among the writers of a round."""
+        form = [self.form] if self.form != "urls" else []
+        text = "\n".join([self.mode, self.source, str(self.priority_class), *form, *self.lines])
+        return f"inject-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Injection:
+    """found: rows of crawldb_log; rejects: rows of `rejects`; counts: as `read_lines` makes them."""
+
+    found: list[dict[str, Any]]
+    rejects: list[dict[str, Any]]
+    counts: dict[str, int]
+
+    @property
+    def buckets(self) -> list[int]:
+        """Host buckets of the found rows."""
+        return sorted({r["host_bucket"] for r in self.found})
+
+    def summarize(self, known: int) -> dict[str, Any]:
+        """The stage's counts. known: found rows whose URL was known before."""
+        duplicates = self.counts["duplicates"] + known
+        reasons = Counter(r["reason"] for r in self.rejects)
+        added = len(self.found) - known
+        return {
+            "rows_in": self.counts["lines"],
+            "rows_out": added,
+            "rejected": {
+                "duplicates": duplicates,
+                "comments": self.counts["comments"],
+                **reasons,
+            },
+            "added": added,
+            "duplicates": duplicates,
+            "refused": self.counts["refused"],
+            "examples": [f"{r['detail']}: {r['item'][:120]}" for r in self.rejects[:5]],
+        }
+
+
+def inject(seeds: SeedList, round_: Round, cfg: Config) -> Injection:
+    """Found rows of crawldb_log and rejects of a round's seed lines."""
+    rows, rejects, counts = read_lines(
+        seeds.lines,
+        now=round_.now,
+        buckets=cfg.frontier.buckets,
+        policy=UrlPolicy.of(cfg.urls),
+        priority_class=seeds.priority_class,
+        source=seeds.source,
+        max_url_bytes=cfg.scope.max_url_bytes,
+        parse=FORMS[seeds.form],
+        first_line=seeds.first_line,
     )
+    row = {
+        "updated_no": round_.no,
+        "round_id": round_.id,
+        "writer": seeds.writer,
+        "kind": "found",
+        "force": False,
+        "mode": seeds.mode,
+        "due_at": seeds.due_at,
+    }
+    return Injection(
+        [r | row | {"seq": n} for n, r in enumerate(rows)],
+        [r | {"round_id": round_.id, "stage": seeds.writer} for r in rejects],
+        counts,
+    )
+
+
+def count_known(found: DataFrame, crawldb: DataFrame, log: DataFrame) -> int:
+    """How many found rows have a URL that the base or the log of others has."""
+    known = crawldb.select("url_key").unionByName(log.select("url_key")).distinct()
+    return found.select("url_key").join(known, "url_key", "left_semi").count()
+
+
+def _mask(text: str) -> str:
+    """Without what stands before an @: a refused line may hold a password, and no table keeps it."""
+    pieces = _PIECE.split(text)
+    return "".join("…@" + p.rpartition("@")[2] if "@" in p else p for p in pieces)
 
 
 def read_lines(
@@ -64,9 +166,9 @@ def read_lines(
                 {
                     "stage": "inject",
                     "n": n,
-                    "item": _masked(line.strip())[:2000],
+                    "item": _mask(line.strip())[:2000],
                     "reason": str(e.reason),
-                    "detail": f"line {n}: {_masked(e.detail)}",
+                    "detail": f"line {n}: {_mask(e.detail)}",
                 }
             )
             continue

@@ -1,35 +1,32 @@
-"""parse: WARC records of a round's captures -> pages, links, found rows, rejects.
+"""parse: WARC records of a round's captures -> pages, links, found rows and rejects.
 
-It never asks the network (G4).
-
-A forked child parses batch after batch, each with a time limit; a batch in which the child dies is
-parsed again page by page in children of their own, and the page that kills is a reject (parse_crash
-or parse_timeout), never the end of the stage.
+Contract: it never asks the network (G4); items in = pages + redirects + rejects by reason. The
+tasks write the tables' data files themselves (parsing/table_files.py), and only found rows, counts
+and the names of the files travel through Spark.
 """
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import os
-import select
-import signal
-import time
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from crawlkit.config import Config
-from crawlkit.outcomes import Reason
-from crawlkit.stages.parse_page import ITEM_SCHEMA, PARSED_SCHEMA, parse_item
+from crawlkit.parsing.capture import ReadRecord
+from crawlkit.parsing.child import parse_isolated, warm_up
+from crawlkit.parsing.discovery import ParseRules
+from crawlkit.parsing.schemas import ITEM_COLUMNS, PARSED_SCHEMA, WRITTEN_SCHEMA
+from crawlkit.parsing.sitemap import read_robots_sitemaps
+from crawlkit.parsing.table_files import CountedBatches, Writer, write_tables
+from crawlkit.stages.arrow import arrow_schema
 
+READS = ("captures", "crawldb_log", "fetchlist", "host_ranks", "robots")  # and WARC records
+WRITES = ("crawldb_log", "links", "pages", "rejects")
 BATCH = 64
-ReadRecord = Callable[
-    [str, int, int], tuple[list[tuple[str, str]], bytes]
-]  # (file, offset, length) -> (headers, payload)
 
 
 def to_parse(
@@ -87,201 +84,101 @@ def to_parse(
     )
 
 
-def parsed(
+def parse(
     items: DataFrame,
     read: ReadRecord,
     cfg: Config,
     now: float,
-    tasks: int,
-    out: "Callable[[Iterator[pa.RecordBatch], Given], Iterator[pa.RecordBatch]] | None" = None,
-    ddl: str = PARSED_SCHEMA,
+    writers: Mapping[str, Callable[[], Writer]],
+    round_id: str,
 ) -> DataFrame:
-    """One row for each item: page (null for redirects and rejects), links, found, rejects.
+    """Rows of WRITTEN_SCHEMA: the data files of pages, links and rejects, counts and found rows.
 
-    A task tells a link's found row again only when it is a better one.
-
-    out: what a task makes of these rows, and `ddl` its schema (parse_write.py).
+    Args:
+        items: `to_parse`.
+        read: of stored records (parsing/capture.py).
+        now: nominal time of the round, Unix s.
+        writers: of the tables pages, links and rejects.
     """
+    schema = arrow_schema(items.sparkSession, WRITTEN_SCHEMA)
+    rows = _parse_batches(items, read, cfg, now)
 
-    schema = arrow_schema(items.sparkSession)
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        counted = CountedBatches(batches)
+        yield from write_tables(rows(counted), counted, writers, round_id, schema)
 
-    def batches(it: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        given = Given(it)
-        yield from parse_batches(given) if out is None else out(parse_batches(given), given)
+    return _spread(items).mapInArrow(write, WRITTEN_SCHEMA)
 
-    def parse_batches(it: Given) -> Iterator[pa.RecordBatch]:
-        for n, batch in enumerate(it):
-            if n == 0:
-                warm_up(cfg, now)
+
+def parse_rows(items: DataFrame, read: ReadRecord, cfg: Config, now: float) -> DataFrame:
+    """Rows of PARSED_SCHEMA, one for each item; nothing is written.
+
+    A task reports a link's found row again only when it is a better one.
+    """
+    rows = _parse_batches(items, read, cfg, now)
+    return _spread(items).mapInArrow(lambda batches: rows(batches), PARSED_SCHEMA)
+
+
+def _parse_batches(
+    items: DataFrame, read: ReadRecord, cfg: Config, now: float
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    schema = arrow_schema(items.sparkSession, PARSED_SCHEMA)
+
+    def parse_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rules = None
+        for batch in batches:
+            if rules is None:
+                rules = ParseRules(cfg, now)
+                warm_up(rules)
             rows = batch.to_pylist()
-            yield from _isolated(
-                [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)], read, cfg, now, schema
-            )
+            groups = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
+            yield from parse_isolated(groups, read, rules, schema)
 
-    spread = items.repartitionByRange(tasks, "file", "offset").sortWithinPartitions(
-        "file", "offset"
+    return parse_batches
+
+
+def _spread(items: DataFrame) -> DataFrame:
+    """Items in the order of their records, spread over as many tasks as can run at once."""
+    tasks = items.sparkSession.sparkContext.defaultParallelism
+    spread = items.repartitionByRange(tasks, "file", "offset")
+    columns = [c.split(" ", 1)[0] for c in ITEM_COLUMNS]
+    return spread.sortWithinPartitions("file", "offset").select(*columns)
+
+
+def parse_robots_sitemaps(
+    robots: DataFrame, fetchlist: DataFrame, cfg: Config, now: float
+) -> DataFrame:
+    """Rows of PARSED_SCHEMA, one for each robots.txt read in the round: the sitemaps it names.
+
+    A sitemap is as deep as the origin's shallowest page of the round. An unavailable robots.txt
+    (5xx, no answer) names none.
+    """
+    depth = fetchlist.where("kind <> 'robots'").groupBy("host").agg(F.min("depth").alias("depth"))
+    read = (
+        robots.where("status BETWEEN 200 AND 499 AND status <> 429")
+        .join(F.broadcast(depth), "host", "left")
+        .select("origin", "capture_id", "sitemaps", F.coalesce("depth", F.lit(0)).alias("depth"))
     )
-    return spread.select(*[c.split(" ", 1)[0] for c in ITEM_SCHEMA]).mapInArrow(batches, ddl)
+    schema = arrow_schema(robots.sparkSession, PARSED_SCHEMA)
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rules = ParseRules(cfg, now)
+        for batch in batches:
+            found = [read_robots_sitemaps(r, rules) for r in batch.to_pylist()]
+            yield pa.RecordBatch.from_pylist(found, schema)
+
+    return read.mapInArrow(rows, PARSED_SCHEMA)
 
 
-class Given:
-    """The batches of a task's input, and how many `rows` they had so far."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches, self.rows = batches, 0
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._batches:
-            self.rows += batch.num_rows
-            yield batch
-
-
-def warm_up(cfg: Config, now: float) -> None:
-    """Loads what a first page loads (language model, public suffixes, compiled scope), so that no
-    child has to: 0.8 s each.
+def vouching_origins(robots: DataFrame) -> DataFrame:
+    """url, vouched: the origins whose robots.txt names this sitemap (sitemaps.org, "Sitemaps &
+    Cross Submits").
     """
-    row = dict.fromkeys(c.split(" ", 1)[0] for c in ITEM_SCHEMA) | {
-        "capture_id": "",
-        "kind": "page",
-        "url": "http://page.example/",
-        "outcome": "fetched",
-        "content_type": "text/html",
-        "depth": 0,
-        "redirects": 0,
-        "quality": 0.5,
-    }
-    parse_item(row, lambda *_: ([], _OWN_PAGE), cfg, now)
-
-
-_OWN_PAGE = (
-    b"<!doctype html><title>A page</title><p>Words enough for the language of a page to be told"
-    b' from them.</p><a href="/next">next</a>'
-)
-
-
-def arrow_schema(spark: SparkSession, ddl: str = PARSED_SCHEMA) -> pa.Schema:
-    """A schema for Arrow."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(spark.createDataFrame([], ddl).schema)
-
-
-def _isolated(
-    groups: list[list[dict[str, Any]]], read: ReadRecord, cfg: Config, now: float, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """Groups of rows parsed in a child, one result a group; the group in which it dies row by row,
-    the others in another child.
-    """
-    while groups:
-        done, why = 0, Reason.PARSE_CRASH
-        for batch, why in _in_child(groups, read, cfg, now, schema):
-            if batch is not None:
-                done += 1
-                yield batch
-        if done == len(groups):
-            return
-        if len(groups[done]) == 1:
-            yield pa.RecordBatch.from_pylist([_rejected(groups[done][0], why)], schema)
-        else:
-            yield from _isolated([[row] for row in groups[done]], read, cfg, now, schema)
-        groups = groups[done + 1 :]
-
-
-def _rejected(row: dict[str, Any], reason: Reason) -> dict[str, Any]:
-    detail = f"{row['file']} at {row['offset']}"
-    return {
-        "capture_id": row["capture_id"],
-        "page": None,
-        "links": [],
-        "found": [],
-        "rejects": [{"item": row["url"], "reason": str(reason), "detail": detail}],
-    }
-
-
-def _in_child(
-    groups: list[list[dict[str, Any]]], read: ReadRecord, cfg: Config, now: float, schema: pa.Schema
-) -> Iterator[tuple[pa.RecordBatch | None, Reason]]:
-    """Each group's result as it comes; then None and why there are no more, if the child did not
-    end well.
-    """
-    r, w = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.close(r)
-            # else each collection writes to all the memory that is shared with the parent
-            gc.freeze()
-            with os.fdopen(w, "wb") as f:
-                told: Told = {}
-                for rows in groups:
-                    out = pa.RecordBatch.from_pylist(
-                        [_untold(parse_item(row, read, cfg, now), told) for row in rows], schema
-                    ).serialize()
-                    f.write(len(out).to_bytes(8, "little"))
-                    f.write(out)
-                    f.flush()
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(w)
-    reason = Reason.PARSE_CRASH
-    try:
-        with os.fdopen(r, "rb", buffering=0) as f:
-            for rows in groups:
-                deadline = time.monotonic() + cfg.parse.page_timeout_s * (1 + len(rows) / 8)
-                size = _read(f, 8, deadline)
-                out = size and _read(f, int.from_bytes(size, "little"), deadline)
-                if not out:
-                    if time.monotonic() >= deadline:
-                        reason = Reason.PARSE_TIMEOUT
-                    break
-                yield pa.ipc.read_record_batch(pa.py_buffer(out), schema), reason
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)  # has given all, has failed, or the caller wants no more
-        os.waitpid(pid, 0)
-    yield None, reason
-
-
-def _read(f: BinaryIO, size: int, deadline: float) -> bytes | None:
-    """Exactly `size` bytes of a pipe; None if it ends or the deadline passes before."""
-    chunks: list[bytes] = []
-    while size:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([f], [], [], left)[0]:
-            return None
-        chunk = f.read(min(size, 1 << 20))
-        if not chunk:
-            return None
-        chunks.append(chunk)
-        size -= len(chunk)
-    return b"".join(chunks)
-
-
-Told = dict[
-    tuple[bytes, str, float | None], tuple[int, int, bytes]
-]  # (url_key, fetch_kind, due_at) -> (depth, redirects, parent_key) of the best found row
-MOST_TOLD = 200_000
-
-
-def _untold(row: dict[str, Any], told: Told) -> dict[str, Any]:
-    """A row of PARSED_SCHEMA without the found rows that `found_of` would drop for one told before:
-    the pages of a site link to the same URLs.
-    """
-    if len(told) > MOST_TOLD:
-        told.clear()
-    kept = []
-    for f in row["found"]:
-        key, rank = (
-            (f["url_key"], f["fetch_kind"], f["due_at"]),
-            (f["depth"], f["redirects"], f["parent_key"] or b""),
-        )
-        if key not in told or rank < told[key]:
-            told[key] = rank
-            kept.append(f)
-    row["found"] = kept
-    return row
+    return (
+        robots.select("origin", F.explode("sitemaps").alias("url"))
+        .groupBy("url")
+        .agg(F.collect_set("origin").alias("vouched"))
+    )
 
 
 def rejects_of(rows: DataFrame, round_id: str) -> DataFrame:
@@ -342,3 +239,19 @@ def found_of(flat: DataFrame, round_id: str, round_no: int, now: float) -> DataF
             "mode": F.lit("keep"),
         }
     )
+
+
+def count_parsed(counted: Iterable[Row]) -> dict[str, Any]:
+    """The stage's counts from those of its tasks (what, reason, n)."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for r in counted:
+        counts[r.what][r.reason] += r.n
+    pages, redirects = counts["pages"][""], counts["redirects"][""]
+    return {
+        "rows_in": counts["items"][""],
+        "rows_out": pages + redirects,
+        "rejected": dict(counts["rejected"]),
+        "pages": pages,
+        "links": counts["links"][""],
+        "entries_refused": dict(counts["refused"]),
+    }

@@ -1,5 +1,6 @@
-"""rank: in-links of pages and a first host quality from counts, into tables of their own (joined by
-generate and dedup).
+"""rank: in-links of pages, host quality and proposed parameter rules, into tables of their own.
+
+Contract: each table is written whole; generate and dedup join them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,16 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from crawlkit.rules.url.params import Seen, propose_params
+
+READS = (
+    "captures",
+    "domain_authority",
+    "duplicates",
+    "hostdb",
+    "links",
+    "pages",
+)
+WRITES = ("host_ranks", "param_rules", "ranks")
 
 PARAM_PAGES = 20_000  # of one host, the first by key
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from crawlkit.config import Config
 from crawlkit.rules.frontier.replay import FETCHED, ORDERED, READ, replay
 from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.stages.arrow import Row, map_rows
 from crawlkit.stages.update import SEEN_TYPES, seen_of
-from crawlkit.tables import ARROW, TABLES
+from crawlkit.tables import TABLES
 
 ROW = TABLES["crawldb"].columns
 ROUNDS = "round_id string, no int, now double, settled boolean"
@@ -41,7 +41,6 @@ _EVENT = {
     "mode": "string",
     "seen": f"struct<{SEEN_TYPES}>",
 }
-_BATCH = 2000
 PLANNED = {
     "depth": "planned_depth",
     "redirects": "planned_redirects",
@@ -151,52 +150,35 @@ def sightings(found: DataFrame, rounds: DataFrame) -> DataFrame:
 
 def rows_of(events: DataFrame, cfg: Config, tasks: int) -> DataFrame:
     """`crawldb` rows of all events."""
-    types = {c.name: "double" if c.type == "timestamp" else c.type for c in ROW}
-    schema = pa.schema([(n, ARROW[t]) for n, t in types.items()])
 
-    def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        all_rows = (r for batch in batches for r in batch.to_pylist())
-        rows = (
-            replay(key, of_url, cfg)
-            for key, of_url in itertools.groupby(all_rows, key=lambda r: r["url_key"])
-        )
-        while chunk := list(itertools.islice(rows, _BATCH)):
-            yield pa.RecordBatch.from_pylist([{n: r.get(n) for n in types} for r in chunk], schema)
+    def rows(events: Iterator[Row]) -> Iterator[Row]:
+        for key, of_url in itertools.groupby(events, key=lambda e: e["url_key"]):
+            yield replay(key, of_url, cfg)
 
     ordered = events.repartition(tasks, "url_key").sortWithinPartitions(
         "url_key", "no", "phase", "seq", F.desc("source")
     )
-    made = ordered.mapInArrow(apply, ", ".join(f"`{n}` {t}" for n, t in types.items()))
-    return made.withColumns(
-        {c.name: F.col(c.name).cast("timestamp") for c in ROW if c.type == "timestamp"}
-    )
+    return map_rows(ordered, rows, ROW)
 
 
 def planned_of(parts: DataFrame, round_id: str, cfg: Config) -> DataFrame:
-    """The round's `fetchlist` as far as its parts tell it: rows with an outcome."""
-    got = (
+    """The round's `fetchlist` as far as its parts know it: rows with an outcome."""
+    outcomes = (
         parts.where("rec = 'capture' AND capture.is_outcome")
         .select("capture.*")
         .dropDuplicates(["url_key", "kind"])
-    )
-    names = ("url_key", "url", "host", "kind", "slot", "depth", "redirects", "priority_class")
-    schema = pa.schema(
-        [(c.name, ARROW[c.type]) for c in TABLES["fetchlist"].columns if c.name in names]
-        + [("domain", pa.string()), ("host_bucket", pa.int32())]
+        .withColumns({name: F.col(kept) for name, kept in PLANNED.items()})
     )
 
-    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = batch.to_pylist()
-            for r in rows:
-                r["domain"] = registered_domain(r["host"])
-                r["host_bucket"] = host_bucket(r["domain"], cfg.frontier.buckets)
-            yield pa.RecordBatch.from_pylist(rows, schema)
+    def add_domain(rows: Iterator[Row]) -> Iterator[Row]:
+        for r in rows:
+            domain = registered_domain(r["host"])
+            yield r | {
+                "domain": domain,
+                "host_bucket": host_bucket(domain, cfg.frontier.buckets),
+            }
 
-    types = {c.name: c.type for c in TABLES["fetchlist"].columns}
-    made = (
-        got.withColumns({n: F.col(kept) for n, kept in PLANNED.items()})
-        .select(*[n for n in schema.names if n in names])
-        .mapInArrow(add, ", ".join(f"`{n}` {types[n]}" for n in schema.names))
-    )
+    kept = ("url_key", "url", "host", "kind", "slot", "depth", "redirects", "priority_class")
+    columns = [c for c in TABLES["fetchlist"].columns if c.name in (*kept, "domain", "host_bucket")]
+    made = map_rows(outcomes.select(*kept), add_domain, columns)
     return made.withColumn("round_id", F.lit(round_id))

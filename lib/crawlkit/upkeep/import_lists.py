@@ -14,16 +14,17 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
 
 from crawlkit.config import ConfigError
 from crawlkit.outcomes import Refused
-from crawlkit.rules.url.canonical import UrlPolicy
+from crawlkit.round.job import Job
+from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.rules.url.seed_lists import FORMS, authority, parse_rank
 from crawlkit.rules.url.seeds import MAX_LINE_CHARS
-
-if TYPE_CHECKING:
-    from crawlkit.round.job import Job
 
 PIECE = 100_000
 MAX_RANKED = 1_000_000
@@ -32,7 +33,7 @@ EXAMPLES = 5
 
 
 def import_file(
-    job: "Job", form: str, path: Path, now: float, priority_class: int = 2, hint: bool = False
+    job: Job, form: str, path: Path, now: float, priority_class: int = 2, hint: bool = False
 ) -> dict[str, Any]:
     """Inject the URLs of a list; counts. hint: known ones are due at once.
 
@@ -72,7 +73,7 @@ def import_file(
     return {"file": str(path), "form": form, **totals, "examples": examples[:EXAMPLES]}
 
 
-def import_ranks(job: "Job", path: Path, name: str) -> dict[str, Any]:
+def import_ranks(job: Job, path: Path, name: str) -> dict[str, Any]:
     """A ranked list in place of the one of this name in `domain_authority`; `rank` adds it to the
     quality of hosts. Raises ConfigError.
     """
@@ -98,7 +99,7 @@ def import_ranks(job: "Job", path: Path, name: str) -> dict[str, Any]:
         }
     with job.crawl.lock:
         job.tables.replace("domain_authority", list(rows.values()), {"list": [name]})
-        job.keep_known()
+        job.remember_tables()
     return {
         "file": str(path),
         "list": name,
@@ -160,8 +161,6 @@ def read_urls(path: Path) -> Iterator[str]:
     """The column `url` of a Parquet file or a folder of them (Common Crawl's cc-index), a batch at
     a time. Raises ConfigError.
     """
-    import pyarrow as pa
-    import pyarrow.dataset as ds
 
     try:
         found = ds.dataset(path, format="parquet", partitioning="hive")

@@ -12,21 +12,21 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import functions as F
+
+from crawlkit.adapters.lake.delta import Part
 from crawlkit.adapters.store.objects import ObjectMissing
-from crawlkit.adapters.store.spool import spool_folder
+from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.adapters.warc.capture_log import only_log
 from crawlkit.outcomes import Refused
+from crawlkit.round.job import Job
 from crawlkit.tables import TABLES
 from crawlkit.upkeep.retention import expire
 
-if TYPE_CHECKING:
-    from crawlkit.adapters.lake.delta import Part
-    from crawlkit.round.job import Job
 
-
-def maintain(job: "Job", now: float) -> dict[str, Any]:
+def maintain(job: Job, now: float) -> dict[str, Any]:
     """Everything, once; counts by step."""
     out: dict[str, Any] = {}
     for name, text, step in (
@@ -35,9 +35,9 @@ def maintain(job: "Job", now: float) -> dict[str, Any]:
         ("packed", "packing small WARC files", lambda: pack(job)),
         ("orphans_removed", "removing orphans", lambda: remove_orphans(job, time.time())),
     ):
-        job.tell(text)
+        job.report_step(text)
         out[name] = step()
-    job.tell("compacting tables")
+    job.report_step("compacting tables")
     with job.crawl.lock:
         # tasks of an open round may have written files that no commit names yet
         open_s = max((time.time() - r.opened_at for r in job.crawl.open_rounds()), default=0.0)
@@ -52,9 +52,8 @@ def maintain(job: "Job", now: float) -> dict[str, Any]:
     return out
 
 
-def drop_folded(job: "Job") -> int:
+def drop_folded(job: Job) -> int:
     """Remove log rows that every bucket has folded and whose rounds are closed."""
-    from pyspark.sql import functions as F
 
     if not job.tables.exists("crawldb_log"):
         return 0
@@ -83,7 +82,7 @@ def drop_folded(job: "Job") -> int:
     return n
 
 
-def keep_injected(job: "Job", part: "Part | None" = None) -> None:
+def keep_injected(job: Job, part: "Part | None" = None) -> None:
     """Copy the log's seeds and commands into `injected`: nothing else tells of them once the log is
     gone. The caller holds the commit lock.
     """
@@ -95,7 +94,7 @@ def keep_injected(job: "Job", part: "Part | None" = None) -> None:
         job.tables.replace("injected", job.read("crawldb_log", mine), mine)
 
 
-def pack(job: "Job") -> dict[str, int]:
+def pack(job: Job) -> dict[str, int]:
     """Join the small WARC files of each closed round into files of about warc.pack_bytes; captures
     follow.
     """
@@ -128,7 +127,7 @@ def pack(job: "Job") -> dict[str, int]:
     return packed
 
 
-def _groups(job: "Job", names: list[str], limit: int) -> list[list[str]]:
+def _groups(job: Job, names: list[str], limit: int) -> list[list[str]]:
     """Runs of files that fit together below `limit`; a file alone stays where it is."""
     groups: list[list[str]] = []
     size = limit
@@ -142,7 +141,7 @@ def _groups(job: "Job", names: list[str], limit: int) -> list[list[str]]:
     return [g for g in groups if len(g) > 1]
 
 
-def _join_files(job: "Job", names: list[str], target: str) -> dict[str, tuple[str, int]]:
+def _join_files(job: Job, names: list[str], target: str) -> dict[str, tuple[str, int]]:
     """Write the gzip members of `names` after one another; old name -> (new name, offset shift)."""
     moves, at = {}, 0
     folder = spool_folder(job.cfg, job.crawl.warc_place)
@@ -164,8 +163,7 @@ def _join_files(job: "Job", names: list[str], target: str) -> dict[str, tuple[st
     return moves
 
 
-def _move_captures(job: "Job", round_id: str, moves: dict[str, tuple[str, int]]) -> None:
-    from pyspark.sql import functions as F
+def _move_captures(job: Job, round_id: str, moves: dict[str, tuple[str, int]]) -> None:
 
     rows = job.spark.createDataFrame(
         [(old, new, shift) for old, (new, shift) in moves.items()],
@@ -188,7 +186,7 @@ def _move_captures(job: "Job", round_id: str, moves: dict[str, tuple[str, int]])
         job.tables.replace("captures", moved, mine)
 
 
-def remove_orphans(job: "Job", clock_now: float) -> int:
+def remove_orphans(job: Job, clock_now: float) -> int:
     """Remove WARC files that no capture and no open round's part names, and unfinished files and
     uploads, once they are old.
     """
@@ -219,7 +217,7 @@ def remove_orphans(job: "Job", clock_now: float) -> int:
     )
 
 
-def _log_alone(job: "Job", key: str) -> bool:
+def _log_alone(job: Job, key: str) -> bool:
     """Whether a file tells of requests that nobody answered: no capture can name it, and `rebuild
     --from-warc` needs it.
     """

@@ -17,26 +17,29 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from crawlkit.adapters.lake.delta import in_list
 from crawlkit.adapters.store.parts import encode_part, part_keys, read_part
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.adapters.warc.rewrite import KEPT, blanked
-from crawlkit.control.commands import commands_lock, give, plain_tables
+from crawlkit.control.commands import run_command
+from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.model import Capture, RobotsCopy
 from crawlkit.outcomes import Outcome, Reason, State
 from crawlkit.round.job import Job
-from crawlkit.round.state import Crawl, CrawlError
 from crawlkit.rules.frontier.command_rules import host_name
-from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, host_of, url_key
+from crawlkit.rules.url.canonical import canonicalize, host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.rules.warc.stored_http import target_uri
+from crawlkit.stages.cluster import cluster
+from crawlkit.stages.fold import bucket_summary, live_log, reduce_rows
 from crawlkit.tables import TABLES
 from crawlkit.upkeep.warc_swap import Moves, followed, rewritten, rounds_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 PLANS = "control/purge/"
 _FORGOTTEN = (
@@ -77,7 +80,6 @@ class Target(NamedTuple):
 
     def column(self) -> "Column":
         """The same of rows with host and url_key."""
-        from pyspark.sql import functions as F
 
         return (
             F.col("url_key") == F.lit(url_key(self.name))
@@ -97,7 +99,7 @@ def target_of(crawl: Crawl, kind: str, name: str) -> Target:
     name = host_name(name, kind)
     if kind == "host":
         return Target(kind, name, [name])
-    rows = plain_tables(crawl).rows(
+    rows = crawl.plain_tables().rows(
         "crawldb",
         ["host", "domain"],
         {"host_bucket": [host_bucket(name, crawl.cfg.frontier.buckets)]},
@@ -124,7 +126,7 @@ def purge(
         "repeated": False,
     }
     plan_key = f"{PLANS}{hashlib.sha256(f'{kind} {target.name}'.encode()).hexdigest()[:32]}.json"
-    job.tell(f"looking for what is stored of {target.name}")
+    job.report_step(f"looking for what is stored of {target.name}")
     mine = job.read("captures").where(target.column())
     stored = {
         "captures": mine.where(f"reason IS NULL OR reason <> '{Reason.PURGED}'").count(),
@@ -136,7 +138,7 @@ def purge(
     if kind != "url" and any(
         read_orders(crawl.objects).stopped(h, registered_domain(h)) is None for h in target.hosts
     ):
-        give(crawl, "block", {kind: target.name, "reason": reason or "purged"}, actor=actor)
+        run_command(crawl, "block", {kind: target.name, "reason": reason or "purged"}, actor=actor)
     if not planned and not stored["captures"]:
         return told | stored | {"repeated": True}
     files = sorted(
@@ -152,7 +154,7 @@ def purge(
         plan_key, json.dumps({"files": files, "at": time.time(), **stored}).encode()
     )
     plan = json.loads(crawl.objects.get(plan_key)[0])
-    job.tell(f"removing it from {len(plan['files'])} WARC files and from the tables")
+    job.report_step(f"removing it from {len(plan['files'])} WARC files and from the tables")
     with crawl.lock:
         _no_round_open(
             crawl
@@ -166,8 +168,8 @@ def purge(
         }
         for name in set(plan["files"]) & set(done.pop("replaced")):
             crawl.warc.delete(name)
-    with commands_lock(crawl) as lock:
-        tables = plain_tables(crawl, lock)
+    with crawl.commands_lock() as lock:
+        tables = crawl.plain_tables(lock)
         command_id = f"purge-{plan_key.split('/')[-1][:16]}-{plan['at']:.0f}"
         if not tables.rows("commands", ["command_id"], {"command_id": [command_id]}):
             tables.append(
@@ -260,7 +262,6 @@ def _blank_captures(job: Job, target: Target, rounds: list[str], moves: Moves) -
     """Captures of the target keep that they were asked; those beside them follow their records into
     the new files, in one commit.
     """
-    from pyspark.sql import functions as F
 
     part = {"round_id": sorted({*rounds, *rounds_of(job, moves)})}
     if not part["round_id"]:
@@ -282,9 +283,6 @@ def _blank_captures(job: Job, target: Target, rounds: list[str], moves: Moves) -
 
 def _drop_rows(job: Job, target: Target, ids: "DataFrame", rounds: list[str]) -> dict[str, int]:
     """Rows of the target in every other table that holds contents; counts."""
-    from pyspark.sql import functions as F
-
-    from crawlkit.stages.dedup import clusters
 
     counts: Counter[str] = Counter()
     gone = ids.select("capture_id")
@@ -344,7 +342,7 @@ def _drop_rows(job: Job, target: Target, ids: "DataFrame", rounds: list[str]) ->
     if counts["contents"] and job.tables.exists("duplicates"):
         job.tables.replace(
             "duplicates",
-            clusters(job.spark, job.read("contents"), job.read("similar"), job.read("ranks")),
+            cluster(job.spark, job.read("contents"), job.read("similar"), job.read("ranks")),
         )
     if job.tables.exists("param_rules"):
         keep("param_rules", job.read("param_rules").where(~F.col("host").isin(target.hosts)), None)
@@ -355,9 +353,6 @@ def _forget_rows(job: Job, target: Target, lost: "DataFrame") -> int:
     """Frontier rows: the target's are refused and empty; URLs whose copy was kept only under the
     target are fetched anew. How many of these.
     """
-    from pyspark.sql import functions as F
-
-    from crawlkit.stages.fold import bucket_summary, live_log, reduce_rows
 
     n = job.cfg.frontier.buckets
     anew = [

@@ -8,18 +8,20 @@ killed one began.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import functions as F
 
 from crawlkit.config import Config, ConfigError
-
-if TYPE_CHECKING:
-    from crawlkit.round.job import Job
-    from crawlkit.round.state import Place
+from crawlkit.crawl.state import Crawl, Place
+from crawlkit.round.job import Job
+from crawlkit.stages.fold import bucket_summary, live_log, log_summary, merge_summaries
+from crawlkit.upkeep.state_marks import begin_rebucket, set_buckets
 
 MOVED = ("crawldb", "crawldb_log", "hostdb", "injected")
 
 
-def rebucket(job: "Job", buckets: int) -> dict[str, Any]:
+def rebucket(job: Job, buckets: int) -> dict[str, Any]:
     """Rewrites the tables for `buckets` host buckets.
 
     Raises CrawlError while a round is open, LockHeld.
@@ -27,15 +29,12 @@ def rebucket(job: "Job", buckets: int) -> dict[str, Any]:
     Log rows wait to be folded from the number on that every bucket has folded: what is folded twice
     changes nothing.
     """
-    from pyspark.sql import functions as F
-
-    from crawlkit.stages.fold import bucket_summary, live_log, log_summary, merge_summaries
 
     with job.crawl.lock:
-        before = job.crawl.begin_rebucket(buckets)
+        before = begin_rebucket(job.crawl, buckets)
         for name in MOVED:
             if job.tables.exists(name):
-                job.tell(f"moving the rows of {name}")
+                job.report_step(f"moving the rows of {name}")
                 job.tables.replace(
                     name, job.read(name).withColumn("host_bucket", F.expr(bucket_sql(buckets)))
                 )
@@ -56,7 +55,7 @@ def rebucket(job: "Job", buckets: int) -> dict[str, Any]:
         ]
         if job.tables.exists("buckets"):
             job.tables.replace("buckets", merged)
-        job.crawl.set_buckets(buckets)
+        set_buckets(job.crawl, buckets)
     return {
         "buckets_before": before,
         "buckets": buckets,
@@ -79,8 +78,6 @@ def rebucket_command(
 
     Raises ConfigError and what `rebucket` raises.
     """
-    from crawlkit.round.job import Job
-    from crawlkit.round.state import Crawl
 
     if buckets & (buckets - 1):
         raise ConfigError(f"rebucket {buckets}: give a power of two (1, 2, 4, 8, ...)")

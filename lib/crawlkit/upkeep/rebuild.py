@@ -18,7 +18,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import (
@@ -30,15 +34,21 @@ from crawlkit.adapters.store.parts import (
     part_number,
 )
 from crawlkit.adapters.warc.capture_log import read_log
+from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.config import Config, ConfigError
-from crawlkit.model import Capture
+from crawlkit.crawl.open_crawl import REBUILT
+from crawlkit.crawl.state import Crawl, CrawlError, Place
+from crawlkit.model import Capture, Round
 from crawlkit.outcomes import Refused
-from crawlkit.round.job import REBUILT, Job, commit, dedup, parse, parts_of, rank
-from crawlkit.round.state import Crawl, CrawlError, Place, Round
+from crawlkit.round.job import Job
+from crawlkit.round.wiring import commit, dedup, parse, rank, read_parts
+from crawlkit.stages import parse as p
+from crawlkit.stages import rebuild_frontier as events_of
+from crawlkit.stages.fold import bucket_summary
+from crawlkit.stages.host_rows import host_rows
+from crawlkit.stages.rebuild_frontier import planned_as, planned_of
 from crawlkit.upkeep.maintain import keep_injected
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from crawlkit.upkeep.state_marks import begin_rebuild, end_rebuild
 
 
 def rebuild(job: Job) -> dict[str, Any]:
@@ -59,14 +69,14 @@ def rebuild(job: Job) -> dict[str, Any]:
             " `crawlkit rebuild --from-warc`)"
         )
     with job.crawl.lock:
-        job.tell("reading stored sitemaps and feeds")
+        job.report_step("reading stored sitemaps and feeds")
         _read_sitemaps(job, rounds)
         keep_injected(job)
-        job.tell(f"making the frontier again from {len(rounds)} rounds")
+        job.report_step(f"making the frontier again from {len(rounds)} rounds")
         counts = _replace_frontier(
             job, rounds, min((r.no for r in open_), default=rounds[-1][0].no + 1) - 1
         )
-        job.keep_known()
+        job.remember_tables()
     return counts
 
 
@@ -83,12 +93,6 @@ def _read_sitemaps(job: Job, rounds: Iterable[tuple[Round, bool]]) -> None:
     """What sitemaps, feeds and robots.txt name stands in no table: read again from the stored
     records, into found rows of the log.
     """
-    from pyspark.sql import functions as F
-
-    from crawlkit.adapters.warc.record_store import RecordReader
-    from crawlkit.stages import parse as p
-    from crawlkit.stages import parse_sitemap as s
-    from crawlkit.stages.rebuild_frontier import planned_as
 
     special = {
         r.round_id
@@ -123,30 +127,24 @@ def _read_sitemaps(job: Job, rounds: Iterable[tuple[Round, bool]]) -> None:
                 captures,
                 planned,
                 job.read("host_ranks"),
-                s.vouched(
+                p.vouching_origins(
                     job.read("robots").where(
                         F.col("fetched_at") <= F.timestamp_micros(F.lit(_end(round_)))
                     )
                 ),
             )
             found.append(
-                p.parsed(
+                p.parse_rows(
                     items.where("kind <> 'page' AND file IS NOT NULL"),
                     RecordReader(job.crawl.warc),
                     job.cfg,
                     round_.now,
-                    job.spark.sparkContext.defaultParallelism,
                 )
             )
         if round_.id in robots:
             found.append(
-                s.named_by_robots(
-                    job.of_round("robots", round_),
-                    planned,
-                    job.cfg,
-                    round_.now,
-                    p.arrow_schema(job.spark),
-                    p.PARSED_SCHEMA,
+                p.parse_robots_sitemaps(
+                    job.of_round("robots", round_), planned, job.cfg, round_.now
                 )
             )
         rows = found[0] if len(found) == 1 else found[0].unionByName(found[1])
@@ -168,21 +166,19 @@ def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) 
     """through: number of the last round whose rows are all there; what later ones may yet write is
     folded in the usual way.
     """
-    from crawlkit.stages import rebuild_frontier as r
-    from crawlkit.stages.fold import bucket_summary
 
     known = job.spark.createDataFrame(
-        [(x.id, x.no, x.now, settled) for x, settled in rounds], r.ROUNDS
+        [(x.id, x.no, x.now, settled) for x, settled in rounds], events_of.ROUNDS
     )
     captures, sources = job.read("captures"), [job.read("crawldb_log"), job.read("injected")]
-    events = r.outcomes(captures, job.read("pages"), known).unionByName(
-        r.linked(job.read("links"), captures, known)
+    events = events_of.outcomes(captures, job.read("pages"), known).unionByName(
+        events_of.linked(job.read("links"), captures, known)
     )
     for found in sources:
-        events = events.unionByName(r.sightings(found, known))
+        events = events.unionByName(events_of.sightings(found, known))
     job.tables.replace(
         "crawldb",
-        r.rows_of(
+        events_of.rows_of(
             events,
             job.cfg,
             max(job.spark.sparkContext.defaultParallelism, job.cfg.spark.shuffle_partitions),
@@ -210,13 +206,13 @@ def rebuild_from_warc(job: Job) -> dict[str, Any]:
     """
     crawl = job.crawl
     with crawl.lock:
-        crawl.begin_rebuild()
+        begin_rebuild(crawl)
         names = sorted(
             k
             for k in crawl.warc.list()
             if k.endswith((".warc.gz", ".warc")) and not k.startswith(".")
         )
-        job.tell(f"reading the logs of {len(names)} WARC files")
+        job.report_step(f"reading the logs of {len(names)} WARC files")
         told = _parts_of(job, names)
         rounds = sorted(
             (
@@ -239,9 +235,9 @@ def rebuild_from_warc(job: Job) -> dict[str, Any]:
         counts = _replace_frontier(job, [(x, True) for x in rounds], rounds[-1].no)
         _hosts_again(job, rounds[-1])
     rank(job, rounds[-1])
-    job.keep_known()
+    job.remember_tables()
     with crawl.lock:
-        crawl.end_rebuild(rounds)
+        end_rebuild(crawl, rounds)
     return counts | {"files": len(names), **told["counts"]}
 
 
@@ -249,7 +245,6 @@ def _parts_of(job: Job, names: list[str]) -> dict[str, Any]:
     """The parts of all rounds, made of the files' logs by as many tasks as there are; the rounds
     named and counts.
     """
-    import pyarrow as pa
 
     warcs, objects = job.crawl.warc, job.crawl.objects
 
@@ -322,12 +317,11 @@ def _part_of(warcs: Objects, objects: Objects, name: str, n: int) -> dict[str, A
 
 def _round_again(job: Job, round_: Round) -> None:
     """captures, robots, pages, links and texts of one round, as its stages made them."""
-    from crawlkit.stages.rebuild_frontier import planned_of
 
     with job.crawl.lock:
         job.tables.replace(
             "fetchlist",
-            planned_of(parts_of(job, round_), round_.id, job.cfg),
+            planned_of(read_parts(job, round_), round_.id, job.cfg),
             {"round_id": [round_.id]},
         )
     planned = job.of_round("fetchlist", round_)
@@ -351,7 +345,6 @@ def _hosts_again(job: Job, last: Round) -> None:
     """hostdb without what only parts know (adaptive delays, breakers): hosts start anew at their
     configured pace.
     """
-    from crawlkit.stages.update import host_rows
 
     none: DataFrame = job.spark.createDataFrame([], "host string, state_json string")
     job.tables.replace(
@@ -361,8 +354,7 @@ def _hosts_again(job: Job, last: Round) -> None:
             job.read("fetchlist"),
             job.read("captures"),
             none,
-            last.no,
-            last.now,
+            last,
             time.time(),
             job.cfg,
         ),

@@ -16,16 +16,16 @@ import datetime
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from crawlkit.adapters.warc.capture_log import is_log
 from crawlkit.adapters.warc.reader import WarcRecord
+from crawlkit.round.job import Job
+from crawlkit.stages.fold import live_log, reduce_rows
 from crawlkit.upkeep.warc_swap import Moves, followed, rewritten, rounds_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from crawlkit.round.job import Job
 
 DAY_S = 86_400.0
 _DATE = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
@@ -36,7 +36,7 @@ _BESIDES = (
 )  # state objects of a round that nothing reads once it is closed
 
 
-def expire(job: "Job", now: float) -> dict[str, Any]:
+def expire(job: Job, now: float) -> dict[str, Any]:
     """Everything that is too old at `now` (Unix s); counts of what was removed, and of old records
     that stay, by reason.
     """
@@ -52,11 +52,8 @@ def expire(job: "Job", now: float) -> dict[str, Any]:
     return out
 
 
-def _expire_records(job: "Job", before: float) -> dict[str, Any]:
+def _expire_records(job: Job, before: float) -> dict[str, Any]:
     """Stored records of requests before a time that nothing refers to."""
-    from pyspark.sql import functions as F
-
-    from crawlkit.stages.fold import live_log, reduce_rows
 
     open_ids = [r.id for r in job.crawl.open_rounds()]
     stored = job.read("captures").where("warc_filename IS NOT NULL")
@@ -99,7 +96,7 @@ def _expire_records(job: "Job", before: float) -> dict[str, Any]:
     return {"removed": {k: removed[k] for k in ("records", "bytes", "files")}, "kept": kept}
 
 
-def _referred(stored: "DataFrame", ids: "DataFrame") -> "DataFrame":
+def _referred(stored: "DataFrame", ids: "DataFrame") -> DataFrame:
     """`ids` and what they refer to by revisit_of, and so on."""
     seen = step = ids.distinct()
     links = stored.where("revisit_of IS NOT NULL").select("capture_id", "revisit_of")
@@ -116,7 +113,7 @@ def _referred(stored: "DataFrame", ids: "DataFrame") -> "DataFrame":
         seen = seen.unionByName(step).localCheckpoint()
 
 
-def _without(job: "Job", name: str, ids: dict[str, int]) -> tuple[str, dict[int, int]] | None:
+def _without(job: Job, name: str, ids: dict[str, int]) -> tuple[str, dict[int, int]] | None:
     """The file without some records and the requests that belong to them; "" if only its frame is
     left; None if it has none of them.
     """
@@ -138,7 +135,7 @@ def _without(job: "Job", name: str, ids: dict[str, int]) -> tuple[str, dict[int,
     return place
 
 
-def _let_go(job: "Job", moves: Moves) -> None:
+def _let_go(job: Job, moves: Moves) -> None:
     rounds = rounds_of(job, moves)
     if rounds:
         with job.crawl.lock:
@@ -148,7 +145,7 @@ def _let_go(job: "Job", moves: Moves) -> None:
         job.crawl.warc.delete(name)
 
 
-def _expire_rounds(job: "Job", before: float) -> dict[str, int]:
+def _expire_rounds(job: Job, before: float) -> dict[str, int]:
     """Fetch lists and part manifests of rounds that were closed before a time."""
     rounds = [
         r.id
@@ -168,7 +165,7 @@ def _expire_rounds(job: "Job", before: float) -> dict[str, int]:
     return {"fetchlist_rows": listed, "round_objects": objects}
 
 
-def _expire_snapshots(job: "Job", before: float) -> int:
+def _expire_snapshots(job: Job, before: float) -> int:
     """Daily snapshots (`crawlkit export urls`) below the crawl's own folder of exports."""
     if isinstance(job.crawl.data, str):
         return 0  # of a crawl in S3 they are where the operator put them

@@ -11,17 +11,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from crawlkit.adapters.store.objects import Objects
-from crawlkit.adapters.store.spool import spool_folder
+from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.adapters.warc.rewrite import Blank, Gone, rewrite
-from crawlkit.round.state import CrawlError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from crawlkit.round.job import Job
+from crawlkit.crawl.state import CrawlError
+from crawlkit.round.job import Job
 
 Moves = Mapping[
     str, tuple[str, dict[int, int]]
@@ -31,7 +30,7 @@ _MARK = re.compile(r"-p[0-9a-f]{8}(?=\.warc\.gz\Z)")
 
 
 def rewritten(
-    job: "Job", name: str, what: str, gone: Gone, blank: Blank | None = None
+    job: Job, name: str, what: str, gone: Gone, blank: Blank | None = None
 ) -> tuple[str, dict[int, int]] | None:
     """Stores the file without the records that are `gone`, under a name that depends on its own and
     on `what` is gone: a repeat finds it there.
@@ -71,11 +70,10 @@ def _at_hand(warcs: Objects, name: str, folder: Path) -> Iterator[BinaryIO]:
             yield here
 
 
-def followed(job: "Job", captures: "DataFrame", moves: Moves) -> "DataFrame":
+def followed(job: Job, captures: DataFrame, moves: Moves) -> DataFrame:
     """Captures with the places of their records in the new files; one whose record is in none any
     more points nowhere.
     """
-    from pyspark.sql import functions as F
 
     places = job.spark.createDataFrame(
         [(old, o, new, n) for old, (new, moved) in moves.items() for o, n in moved.items()],
@@ -96,9 +94,8 @@ def followed(job: "Job", captures: "DataFrame", moves: Moves) -> "DataFrame":
     )
 
 
-def rounds_of(job: "Job", files: Any) -> list[str]:
+def rounds_of(job: Job, files: Any) -> list[str]:
     """Rounds with captures in some files."""
-    from pyspark.sql import functions as F
 
     return (
         sorted(

@@ -27,7 +27,7 @@ def passing(point: str) -> None:
 def _patch() -> None:
     from crawlkit.adapters.lake.delta import Tables
     from crawlkit.adapters.lake.parquet import _File
-    from crawlkit.round.state import Crawl
+    from crawlkit.crawl.state import Crawl
 
     close, commit, set_mark = _File.close, Tables._commit, Crawl.set_mark
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from crawlkit.cli.app import read_seeds
+from crawlkit.cli.settings import read_seeds
 from crawlkit.outcomes import Refused
 from crawlkit.rules.url.seeds import parse_seed
 

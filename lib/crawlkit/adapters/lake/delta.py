@@ -14,6 +14,7 @@ a look at the log tells whether it was ours.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import operator
@@ -22,13 +23,12 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.dataset
 
 from crawlkit.adapters.lake.parquet import (
     TableWriter,
@@ -62,6 +62,8 @@ _LEFT = re.compile(r"[0-9a-f]{32}\.parquet")  # as delta_files.py names them
 class TableError(RuntimeError):
     """A table is missing, damaged or not ours; the message names it."""
 
+    exit_code = 2
+
 
 class Tables:
     """The tables below `root`: a folder, or s3://bucket/prefix with the access of `s3`."""
@@ -86,6 +88,7 @@ class Tables:
             spool or Path(tempfile.gettempdir()),
         )
         self._store = open_objects(self.root, s3) if "://" in root else None
+        self._writable: frozenset[str] | None = None  # None: every table
         self._seen: set[str] = (
             set()
         )  # tables in S3 that are there: they stay, and each look is a call
@@ -93,6 +96,15 @@ class Tables:
     @functools.cached_property
     def spark(self) -> "SparkSession":
         return self._spark()
+
+    @contextlib.contextmanager
+    def only(self, names: Collection[str]) -> Iterator[None]:
+        """Let only these tables be written while the context is open."""
+        before, self._writable = self._writable, frozenset(names)
+        try:
+            yield
+        finally:
+            self._writable = before
 
     def path(self, name: str) -> str:
         return f"{self.root}/{TABLES[name].name}"
@@ -109,7 +121,7 @@ class Tables:
             or next(log.glob("[0-9]*.parquet"), None) is not None
         )
 
-    def read(self, name: str, part: Part | None = None, above: Above | None = None) -> "DataFrame":
+    def read(self, name: str, part: Part | None = None, above: Above | None = None) -> DataFrame:
         """The table, or some partitions of it; an empty frame of its schema if there are none.
 
         Raises TableError.
@@ -158,7 +170,7 @@ class Tables:
         except Exception as e:
             raise self.unreadable(name, e) from None
 
-    def _empty(self, name: str) -> "DataFrame":
+    def _empty(self, name: str) -> DataFrame:
         nulls = ", ".join(f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns)
         return self.spark.sql(
             f"SELECT {nulls} WHERE false"
@@ -205,12 +217,14 @@ class Tables:
         except Exception as e:
             raise self.unreadable(name, e) from None
 
-    def dataset(self, name: str, part: Part | None = None) -> "pyarrow.dataset.Dataset":
+    def dataset(self, name: str, part: Part | None = None) -> pyarrow.dataset.Dataset:
         """The table's current files, read as they are asked for; without rows where there is no
         table. Raises TableError.
         """
+        import pyarrow.dataset as ds  # it loads pandas, which takes 0.4 s
+
         if not self.exists(name):
-            return pyarrow.dataset.dataset(arrow_table(TABLES[name], []))
+            return ds.dataset(arrow_table(TABLES[name], []))
         try:
             dataset = self._log(name).to_pyarrow_dataset()
             if lacks := self._lacks(name, dataset.schema.names):
@@ -229,7 +243,7 @@ class Tables:
         except Exception as e:
             raise self.unreadable(name, e) from None
         wanted = [
-            pyarrow.dataset.field(c).isin(pa.array(list(values), dataset.schema.field(c).type))
+            ds.field(c).isin(pa.array(list(values), dataset.schema.field(c).type))
             for c, values in (part or {}).items()
         ]
         return dataset.filter(functools.reduce(operator.and_, wanted)) if wanted else dataset
@@ -325,6 +339,11 @@ class Tables:
         """
         from deltalake.exceptions import CommitFailedError, DeltaError
 
+        if self._writable is not None and t.name not in self._writable:
+            raise TableError(
+                f"table {t.name} is not among those that this stage writes"
+                f" ({', '.join(sorted(self._writable))}): name it in the stage's WRITES"
+            )
         put_id, give_up, tries = uuid.uuid4().hex, time.monotonic() + self._s3.give_up_s, 0
         self._widen(t)
         while True:
@@ -445,7 +464,7 @@ class Tables:
             ):
                 yield path, size, rows
 
-    def conform(self, name: str, df: "DataFrame") -> "DataFrame":
+    def conform(self, name: str, df: "DataFrame") -> DataFrame:
         """`df` with exactly the table's columns, in order, cast; what it lacks is null."""
         have = set(df.columns)
         return df.selectExpr(

@@ -28,6 +28,8 @@ MACROS = (
 class QueryError(ValueError):
     """A statement that DuckDB does not run; the message is its own."""
 
+    exit_code = 2
+
 
 def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> list[dict[str, Any]]:
     """At most `limit` rows of a SELECT over the tables and `views` (name -> SELECT).

@@ -17,6 +17,8 @@ from types import TracebackType
 class LockHeld(RuntimeError):
     """Another process holds the lock; the message names it."""
 
+    exit_code = 3
+
 
 class FileLock:
     """A lock on `path`; may be entered again by the thread that holds it."""

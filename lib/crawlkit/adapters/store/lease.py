@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 class LeaseHeld(Exception):
     """Another holder has it. `until`: Unix s of its expiry, margin included."""
 
+    exit_code = 3
+
     def __init__(self, key: str, holder: str, until: float) -> None:
         super().__init__(
             f"{key} is held by {holder} for {max(until - time.time(), 0):.0f} s more unless renewed"

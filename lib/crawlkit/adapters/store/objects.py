@@ -17,6 +17,9 @@ TEMPORARY = ".tmp"
 class StoreFull(OSError):
     """No room left in the store (ENOSPC, EDQUOT); the object was not stored."""
 
+    exit_code = 1
+    advice = ": free some space and run the same command again"
+
 
 class StoreUnavailable(OSError):
     """The store did not answer within the time for retries.
@@ -24,11 +27,16 @@ class StoreUnavailable(OSError):
     Whether the last call was done is not known.
     """
 
+    exit_code = 1
+    advice = "; then run the same command again"
+
 
 class StoreRefused(OSError):
     """The store will not do it (no such bucket, no permission, no credentials); the message says
     what to change.
     """
+
+    exit_code = 2
 
 
 class ObjectMissing(KeyError):

@@ -27,6 +27,9 @@ _BYTES = {"url_key", "body"}  # fields of Capture and RobotsCopy that hold bytes
 class PartDamaged(ValueError):
     """A part cannot be read; the message names object and line."""
 
+    exit_code = 2
+    advice = ": the round's state is damaged: restore that file from a copy"
+
 
 @dataclass(frozen=True, slots=True)
 class WarcFile:

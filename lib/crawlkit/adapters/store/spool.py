@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import tempfile
 import threading
 import time
 from collections import deque
@@ -25,7 +24,6 @@ from pathlib import Path
 from crawlkit.adapters.store.objects import ObjectMissing, Objects, StoreUnavailable
 from crawlkit.adapters.store.parts import write_part
 from crawlkit.adapters.warc.writer import Finished
-from crawlkit.config import Config
 
 log = logging.getLogger(__name__)
 _PAUSE_S = 1.0  # between tries while the store is down
@@ -170,19 +168,6 @@ class Spool:
         for load in self._loads:
             load.stored.set_exception(error)
         self._moved.notify_all()
-
-
-def spool_folder(cfg: Config, warc_place: str) -> Path:
-    """The local folder for open WARC files: beside local WARC files, so that they need not be
-    copied.
-    """
-    if cfg.storage.spool is not None:
-        return Path(cfg.storage.spool)
-    return (
-        Path(tempfile.gettempdir(), f"crawlkit-{cfg.crawl.id}")
-        if "://" in warc_place
-        else Path(warc_place, ".tmp")
-    )
 
 
 def _store(warcs: Objects, warc: Finished) -> None:

@@ -13,12 +13,14 @@ from crawlkit.config import Config
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.frontier.priority import parse_priority
-from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, host_of, url_key
+from crawlkit.rules.url.canonical import canonicalize, host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.rules.url.policy import UrlPolicy
 
 MAX_URLS = 10_000
 MAX_TEXT_CHARS = 2000
 MAX_DELAY_S = 86_400.0
+COLUMNS = ("command_id", "at", "verb", "target", "arguments", "actor")  # of `commands`
 URL_VERBS = ("seeds", "recrawl", "hint", "boost")
 HOST_VERBS = ("block", "unblock", "host_set", "complain")
 ROUND_VERBS = ("pause", "resume", "abandon")
@@ -28,6 +30,8 @@ _ROUND = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.:+-]{1,80}")
 
 class BadCommand(ValueError):
     """A command that cannot be done as given; the message names the field and the fix."""
+
+    exit_code = 2
 
 
 class Order(NamedTuple):

@@ -1,0 +1,119 @@
+"""Verbs that need no crawl: normalize, scope-test, robots, config."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from crawlkit.cli.app import AsJson, ConfigFile, Sets, app, emit, to_json
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.settings import read_config
+from crawlkit.config import ConfigError
+from crawlkit.outcomes import Refused
+from crawlkit.rules.robots.parser import is_product_token, parse
+from crawlkit.rules.url.canonical import as_sent, canonicalize
+from crawlkit.rules.url.policy import UrlPolicy
+from crawlkit.rules.url.scope import Scope, scope_reason
+
+
+@app.command()
+@report_errors
+def normalize(
+    urls: Annotated[
+        Optional[list[str]], typer.Argument(help="URLs (none: standard input, one a line).")
+    ] = None,
+    base: Annotated[Optional[str], typer.Option(help="Base URL.")] = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """The canonical form of URLs. Exit 2 if one is refused."""
+    policy = UrlPolicy.of(read_config(config, set_).urls)
+    refused = False
+    for url in urls or (line.rstrip("\r\n") for line in sys.stdin):
+        row: dict[str, Any] = {"url": url}
+        try:
+            row["canonical"] = canonicalize(url, base, policy)
+        except Refused as e:
+            refused = True
+            row |= {"refused": str(e.reason), "detail": e.detail}
+        emit(row, as_json, _canonical_text)
+    if refused:
+        raise typer.Exit(2)
+
+
+def _canonical_text(v: dict[str, Any]) -> str:
+    return v.get("canonical") or f"refused: {v['refused']} {v['detail']}"
+
+
+@app.command("scope-test")
+@report_errors
+def scope_test(
+    url: str,
+    depth: Annotated[int, typer.Option(help="Depth of the URL.")] = 0,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Whether the scope lets a URL in, and which rule does not. Exit 1 if refused."""
+    cfg = read_config(config, set_)
+    canonical = canonicalize(url, policy=UrlPolicy.of(cfg.urls))
+    reason = scope_reason(canonical, depth, Scope.of(cfg.scope), time.gmtime().tm_year)
+    verdict = "in scope" if reason is None else f"refused: {reason}"
+    answer = {"url": canonical, "in_scope": reason is None, "reason": reason}
+    emit(answer, as_json, lambda v: f"{v['url']}: {verdict}")
+    if reason:
+        raise typer.Exit(1)
+
+
+@app.command()
+@report_errors
+def robots(
+    file: Annotated[Path, typer.Argument(help="A robots.txt file.")],
+    url: Annotated[str, typer.Argument(help="The URL to be judged.")],
+    agent: Annotated[
+        Optional[str], typer.Option(help="Product token (default: agent.name).")
+    ] = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Whether a robots.txt allows a URL, and which line decides. Exit 1 if not."""
+    cfg = read_config(config, set_)
+    if agent and (" " in agent or not is_product_token(agent.partition("/")[0])):
+        raise ConfigError(
+            f"--agent {agent!r:.80}: give the product token alone (letters, _ and -), for"
+            " example mybot"
+        )
+    token = agent or cfg.agent.name
+    found = parse(file.read_bytes(), cfg.robots.max_bytes)
+    is_path = url.startswith("/") or "://" not in url
+    m = found.match(token, url if is_path else as_sent(url))
+    row = {
+        "url": url,
+        "allowed": m.allowed,
+        "line_no": m.line_no,
+        "line": m.line,
+        "group": m.group,
+        "crawl_delay_s": found.crawl_delay_s(token),
+        "sitemaps": list(found.sitemaps),
+    }
+    emit(row, as_json, _robots_text)
+    if not m.allowed:
+        raise typer.Exit(1)
+
+
+def _robots_text(v: dict[str, Any]) -> str:
+    by = f" by line {v['line_no']}: {v['line']}" if v["line_no"] else " (no rule matches)"
+    return ("allowed" if v["allowed"] else "disallowed") + by
+
+
+@app.command("config")
+@report_errors
+def config_(config: ConfigFile = None, set_: Sets = None) -> None:
+    """The configuration in force, as JSON."""
+    print(to_json(read_config(config, set_).model_dump(by_alias=True)))

@@ -1,0 +1,121 @@
+"""Every foreseen error as one message on standard error and its exit code.
+
+Exit codes: 0 done (also when nothing was due), 1 failed, 2 bad input, 3 a lock is held by another
+process. Errors of crawlkit's own carry `exit_code`, and `advice` where the message needs more.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import sys
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import typer
+
+from crawlkit.runtime.spark_errors import damaged_file, find_task_error, first_cause
+
+P = ParamSpec("P")
+T = TypeVar("T")
+# errors of a path that was given, not of the machine
+UNUSABLE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENOENT,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EBUSY,
+    errno.ENOTEMPTY,
+)
+FULL = (errno.ENOSPC, errno.EDQUOT)
+PASSING = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE)
+JVM_GONE = (
+    "Spark's Java process has ended (killed, or out of memory): run the same command again to go on"
+)
+DISK_FULL = "no space left on the disk: free some and run the same command again"
+ADVICE = "run the same command again to go on"
+# errors of ours that a task raised: class -> exit code, message
+IN_TASKS = {
+    "ConfigError": (2, "{message}"),
+    "LeaseHeld": (1, "a fetch slot is held by another process; wait for it or end it"),
+    "PartDamaged": (
+        2,
+        "{message}: the round's state is damaged: restore that file from a copy",
+    ),
+    "StoreFull": (1, DISK_FULL),
+    "StoreRefused": (2, "{message}"),
+    "StoreUnavailable": (1, "{message}; then run the same command again"),
+}
+
+
+def report_errors(command: Callable[P, T]) -> Callable[P, T]:
+    """A command of which every foreseen error is one message and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return guard(lambda: command(*args, **kwargs))
+
+    return run
+
+
+def guard(run: Callable[[], T]) -> T:
+    """`run()`. Raises typer.Exit for every foreseen error, once its message is printed."""
+    try:
+        return run()
+    except KeyboardInterrupt:
+        raise fail(f"interrupted: {ADVICE}", 1) from None
+    except typer.Exit:
+        raise
+    except Exception as e:
+        code = getattr(e, "exit_code", None)
+        if isinstance(code, int):
+            text = getattr(e, "strerror", None) or str(e)
+            raise fail(text + getattr(e, "advice", ""), code) from None
+        failure = _of_system(e) if isinstance(e, OSError) else _of_spark(e)
+        if failure is None:
+            raise
+        raise fail(*failure) from None
+
+
+def fail(message: str, code: int) -> typer.Exit:
+    """Print an error; the exit to raise."""
+    print(f"crawlkit: {message}", file=sys.stderr)
+    return typer.Exit(code)
+
+
+def _of_system(e: OSError) -> tuple[str, int] | None:
+    """Message and exit code of an error of the operating system; None: not foreseen."""
+    if e.errno in FULL:
+        where = e.filename or "the disk"
+        return f"no space left on {where}: free some and run the same command again", 1
+    if e.errno in UNUSABLE:
+        return f"{e.filename2 or e.filename}: {e.strerror}", 2
+    if e.errno in PASSING:
+        where = e.filename or "input or output"
+        return f"{where}: {e.strerror}: run the same command again once that is repaired", 1
+    return (JVM_GONE, 1) if isinstance(e, ConnectionError) else None
+
+
+def _of_spark(e: Exception) -> tuple[str, int] | None:
+    """Message and exit code of what is behind an error of Spark's; None: not foreseen."""
+    text = str(e)
+    if "No space left on device" in text:
+        return DISK_FULL, 1
+    ours = find_task_error(text)
+    if ours is not None and ours.name in IN_TASKS:
+        code, form = IN_TASKS[ours.name]
+        return form.format(message=ours.message), code
+    if place := damaged_file(text):
+        return f"{place} is damaged or gone: restore the table's folder from a copy", 2
+    if type(e).__name__ == "Py4JNetworkError":
+        return JVM_GONE, 1
+    if type(e).__module__.startswith(("pyspark", "py4j", "delta")):
+        print(text, file=sys.stderr)
+        cause = first_cause(text)
+        return f"Spark failed: {cause}; run the same command again, or see the text above", 1
+    return None

@@ -1,0 +1,77 @@
+"""What a verb is given, read: configuration, nominal time, seed lines, the crawl of a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import getpass
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from crawlkit.config import Config, ConfigError, load_config
+from crawlkit.crawl.state import Crawl, Place
+from crawlkit.rules.url.canonical import text_of
+
+YEAR_10000 = 253_402_300_800  # Unix s; timestamps of tables and of Python end before it
+MAX_LINE_BYTES = 70_000
+_NO_TEXT = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"PK\x03\x04")  # UTF-16, gzip, ZIP
+
+
+def read_config(config: Path | None, sets: list[str] | None) -> Config:
+    """The configuration of --config and --set. Raises ConfigError."""
+    return load_config(config, tuple(sets or ()))
+
+
+def parse_now(text: str | None) -> float:
+    """Unix s of --now; a time without an offset is UTC. Raises ConfigError."""
+    if text is None:
+        return time.time()
+    at = -1.0
+    with contextlib.suppress(ValueError, OverflowError):
+        if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
+            at = float(text)
+        else:
+            given = datetime.datetime.fromisoformat(text)
+            at = (given if given.tzinfo else given.replace(tzinfo=datetime.UTC)).timestamp()
+    if not 0 <= at < YEAR_10000:
+        raise ConfigError(
+            f"--now {text!r:.60}: expected a time like 2026-01-31T12:00:00Z or Unix seconds, from"
+            " 1970 to 9999"
+        )
+    return at
+
+
+def read_seeds(path: str) -> Iterator[str]:
+    """Lines of a seed file (`-`: standard input). Raises ConfigError."""
+    try:
+        with sys.stdin.buffer if path == "-" else open(path, "rb") as f:
+            for n, raw in enumerate(f, 1):
+                if n == 1 and raw.startswith(_NO_TEXT):
+                    raise ConfigError(f"--seeds {path}: not a UTF-8 text file (one URL a line)")
+                for line in raw.rstrip(b"\r\n").split(b"\r"):
+                    yield text_of(line[:MAX_LINE_BYTES])
+    except OSError as e:
+        raise ConfigError(
+            f"--seeds {path}: {e.strerror}: give a text file with one URL a line"
+        ) from None
+
+
+def find_crawl(data: Place, cfg: Config) -> Crawl:
+    """The crawl of a folder. Raises ConfigError if there is none, CrawlError."""
+    crawl = Crawl(data, cfg)
+    if "://" not in str(crawl.objects.root) and not Path(crawl.objects.root).is_dir():
+        raise ConfigError(f"--data {data}: no crawl there; run `crawlkit crawl` first")
+    crawl.check()
+    return crawl
+
+
+def actor() -> str:
+    """Who gives a command here: the user's name, or number where it has none."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return f"cli:{os.getuid()}"

@@ -1,0 +1,159 @@
+"""Verbs that ask the tables by SQL: sql, hosts, errors."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crawlkit.adapters.lake.duckdb_reader import QueryError, ask
+from crawlkit.cli.app import (
+    DEFAULT_DATA,
+    AsJson,
+    ConfigFile,
+    Data,
+    Sets,
+    app,
+    emit,
+)
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.settings import read_config
+from crawlkit.cli.text import rows_text
+from crawlkit.config import Config, ConfigError
+from crawlkit.crawl.state import Crawl, Place
+from crawlkit.observe.views import VIEWS
+from crawlkit.runtime.spark_errors import first_cause
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DESCRIBES = re.compile(r"\s*(SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE)
+HOSTS = (
+    "SELECT host, delay_ms, avg_ms, breaker, health, errors_24h, pages, requests,"
+    " next_allowed_at, flags FROM hostdb ORDER BY pages DESC, host"
+)
+ERRORS = (
+    "SELECT round_id, url, outcome, reason, status, detail FROM errors ORDER BY round_id DESC, url"
+)
+MOST_ROWS = 1000
+
+
+class Engine(StrEnum):
+    """Who answers a query."""
+
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+
+
+def no_crawl(data: Place) -> ConfigError:
+    """The error of a folder without a crawl."""
+    return ConfigError(
+        f"--data {data}: no crawl there (no tables/crawldb_log); run `crawlkit crawl` first"
+    )
+
+
+def ask_duckdb(data: Place, cfg: Config, query: str, limit: int) -> list[dict[str, Any]]:
+    """Rows of a SELECT. Raises ConfigError, TableError."""
+    tables = Crawl(data, cfg).plain_tables()
+    if not tables.exists("crawldb_log"):
+        raise no_crawl(data)
+    try:
+        return ask(tables, VIEWS, query, limit)
+    except QueryError as e:
+        raise ConfigError(f"SQL: {e}") from None
+
+
+def ask_spark(
+    data: Place, cfg: Config, query: str, limit: int, as_json: bool
+) -> list[dict[str, Any]]:
+    """Rows of a SELECT in a Spark session. Raises ConfigError, TableError."""
+    from crawlkit.cli.crawl import open_job
+    from crawlkit.observe.sql_views import register_views
+
+    with open_job(data, cfg, as_json) as job:
+        if not job.tables.exists("crawldb_log"):
+            raise no_crawl(data)
+        register_views(job)
+        try:
+            if not only_reads(job.spark, query):
+                raise ConfigError("it returns no rows: give a SELECT")
+            return [r.asDict() for r in job.spark.sql(query).limit(limit).collect()]
+        except Exception as e:
+            text = str(e).strip()
+            is_java = text.startswith("An error occurred while calling")
+            cause = first_cause(text) if is_java else text.partition("\n")[0]
+            raise ConfigError(f"SQL: {cause:.400}") from None
+
+
+def only_reads(spark: SparkSession, query: str) -> bool:
+    """Whether a statement is a query or describes tables: Spark would write to any table of Delta,
+    without our lock. Raises Spark's error of syntax.
+    """
+    from pyspark.errors import ParseException
+
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    parser.parsePlan(query)
+    if _DESCRIBES.match(query):
+        return True
+    try:
+        parser.parsePlan(f"SELECT * FROM (\n{query}\n)")  # only a query may stand in brackets
+    except ParseException:
+        return False
+    return True
+
+
+@app.command()
+@report_errors
+def sql(
+    query: Annotated[
+        str, typer.Argument(help="A SELECT over the tables and views (docs/queries.md).")
+    ],
+    data: Data = DEFAULT_DATA,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+    limit: Annotated[int, typer.Option(help="Rows at most.", min=1)] = MOST_ROWS,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help=(
+                "duckdb answers in a second and starts no JVM; there `frontier` is crawldb, and"
+                " cc_index is missing."
+            )
+        ),
+    ] = Engine.SPARK,
+) -> None:
+    """Ask the tables by SQL.
+
+    \b
+    crawlkit sql "SELECT state, count(*) FROM frontier GROUP BY 1" --data site --engine duckdb
+    """
+    cfg = read_config(config, set_)
+    rows = (
+        ask_spark(data, cfg, query, limit, as_json)
+        if engine == Engine.SPARK
+        else ask_duckdb(data, cfg, query, limit)
+    )
+    emit({"rows": rows}, as_json, lambda v: rows_text(v["rows"]))
+
+
+@app.command()
+@report_errors
+def hosts(
+    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
+) -> None:
+    """Hosts with their delay, health and pages."""
+    rows = ask_duckdb(data, read_config(config, set_), HOSTS, MOST_ROWS)
+    emit({"rows": rows}, as_json, lambda v: rows_text(v["rows"]))
+
+
+@app.command()
+@report_errors
+def errors(
+    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
+) -> None:
+    """Newest failures with their reasons."""
+    rows = ask_duckdb(data, read_config(config, set_), ERRORS, MOST_ROWS)
+    emit({"rows": rows}, as_json, lambda v: rows_text(v["rows"]))

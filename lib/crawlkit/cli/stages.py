@@ -1,0 +1,178 @@
+"""A verb for each stage of a round, and `crawlkit maintain`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Optional
+
+import typer
+
+from crawlkit.cli.app import (
+    DEFAULT_DATA,
+    AsJson,
+    ConfigFile,
+    Data,
+    Now,
+    RoundId,
+    Sets,
+    app,
+    emit,
+    to_json,
+)
+from crawlkit.cli.crawl import open_job
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.settings import parse_now, read_config, read_seeds
+from crawlkit.config import Config, ConfigError
+from crawlkit.crawl.state import CrawlError
+from crawlkit.model import Round
+from crawlkit.round.drive import run_stage
+from crawlkit.round.job import Job
+from crawlkit.rules.frontier.priority import parse_priority
+from crawlkit.upkeep.maintain import maintain as run_maintain
+
+MODES = ("keep", "update", "overwrite")
+TEXTS = {
+    "inject": "Add seeds to the frontier. Opens a round if none is open.",
+    "generate": "Choose what is due and write the round's fetch list.",
+    "fetch": "Fetch the fetch list politely into WARC files.",
+    "commit": "Record exactly one outcome for each planned URL.",
+    "parse": "Read the stored pages: text, links, metadata.",
+    "dedup": "Find identical and near-duplicate pages.",
+    "update": "Write each URL's next state and fold it into crawldb.",
+    "rank": "Count in-links and host quality.",
+    "report": "Write the report page; closes the round.",
+}
+
+
+def run_command(
+    name: str,
+    data: str,
+    round_id: str | None,
+    cfg: Config,
+    now: float,
+    as_json: bool,
+    force: bool,
+    options: dict[str, Any],
+) -> None:
+    """One stage of the named or newest open round."""
+    with open_job(data, cfg, as_json) as job:
+        round_ = choose_round(job, name, round_id, now)
+        with job.driving(round_, options.get("region")):
+            counts = run_stage(job, name, round_, force=force, **options)
+            if name == "report":
+                job.crawl.close(round_)
+        emit({"round_id": round_.id, **counts}, as_json, to_json)
+
+
+def choose_round(job: Job, stage: str, round_id: str | None, now: float) -> Round:
+    """The round that a stage belongs to; inject and generate may open one. Raises CrawlError."""
+    crawl = job.crawl
+    crawl.repair()
+    if round_id and stage in ("inject", "generate"):
+        return crawl.open_round(now, round_id)
+    if round_id:
+        return crawl.round(round_id)
+    rounds = crawl.open_rounds()
+    if stage == "inject":
+        is_free = rounds and crawl.mark(rounds[-1], "generate") is None
+        return rounds[-1] if is_free else crawl.open_round(now)
+    if rounds:
+        return rounds[-1]
+    if stage == "generate":
+        return crawl.open_round(now)
+    raise CrawlError(
+        f"no round is open in {crawl.data}: start one with `crawlkit generate` or `crawlkit round`"
+    )
+
+
+def inject_options(seeds: str | None, priority: str, mode: str) -> dict[str, Any]:
+    """Options of inject. Raises ConfigError."""
+    if seeds is None:
+        raise ConfigError("inject needs --seeds FILE (one URL a line; - reads standard input)")
+    if mode not in MODES:
+        raise ConfigError(f"--mode {mode!r}: expected keep, update or overwrite")
+    try:
+        priority_class = parse_priority(priority)
+    except ValueError as e:
+        raise ConfigError(f"--priority: {e}") from None
+    return {"priority_class": priority_class, "mode": mode, "lines": list(read_seeds(seeds))}
+
+
+def fetch_options(name: str, region: str | None, cfg: Config) -> dict[str, Any]:
+    """Options of fetch. Raises ConfigError for a region that is none, or for another stage."""
+    if region is None:
+        return {}
+    known = cfg.fetch.regions
+    if name != "fetch":
+        raise ConfigError(f"--region {region}: only fetch takes it")
+    if region not in known:
+        names = ", ".join(known) or "there are none"
+        raise ConfigError(f"--region {region}: not in fetch.regions ({names})")
+    return {"region": region}
+
+
+def _register(name: str, text: str) -> None:
+    def command(
+        data: Data = DEFAULT_DATA,
+        round_id: RoundId = None,
+        config: ConfigFile = None,
+        set_: Sets = None,
+        now: Now = None,
+        as_json: AsJson = False,
+        force: Annotated[
+            bool,
+            typer.Option(
+                "--force", help="Run again although the stage has finished; changes nothing."
+            ),
+        ] = False,
+        seeds: Annotated[
+            Optional[str],
+            typer.Option(
+                "--seeds", metavar="FILE", help="inject: seed file (- reads standard input)."
+            ),
+        ] = None,
+        priority: Annotated[
+            str, typer.Option("--priority", help="inject: 0..3 or critical, high, normal, low.")
+        ] = "1",
+        mode: Annotated[
+            str,
+            typer.Option(
+                "--mode", help="inject: keep, update or overwrite what is known of a URL."
+            ),
+        ] = "keep",
+        region: Annotated[
+            Optional[str],
+            typer.Option(
+                "--region",
+                metavar="NAME",
+                help="fetch: only what this region of fetch.regions fetches.",
+            ),
+        ] = None,
+    ) -> None:
+        cfg, at = read_config(config, set_), parse_now(now)
+        options = fetch_options(name, region, cfg)
+        if name == "inject":
+            options = inject_options(seeds, priority, mode)
+            force = True  # each call brings its own lines, which replace the round's of before
+        run_command(name, data, round_id, cfg, at, as_json, force, options)
+
+    command.__doc__ = text
+    app.command(name)(report_errors(command))
+
+
+for _name, _text in TEXTS.items():
+    _register(_name, _text)
+
+
+@app.command()
+@report_errors
+def maintain(
+    data: Data = DEFAULT_DATA,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compact tables, pack small WARC files, drop folded log rows, remove orphans."""
+    at = parse_now(now)
+    with open_job(data, read_config(config, set_), as_json) as job:
+        emit(run_maintain(job, at), as_json, to_json)

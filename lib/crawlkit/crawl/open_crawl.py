@@ -1,0 +1,154 @@
+"""A crawl opened for work: its tables, and the Spark session that its stages run in."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from crawlkit.adapters.lake.delta import Part, TableError, Tables
+from crawlkit.adapters.lake.parquet import arrow_table
+from crawlkit.adapters.store.flock import FileLock
+from crawlkit.adapters.store.lease import LeaseLock
+from crawlkit.crawl.state import Crawl
+from crawlkit.model import Round
+from crawlkit.runtime.session import (
+    COMPILED,
+    build_session,
+    spark_settings,
+    stop_session,
+    use_s3,
+)
+from crawlkit.tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Event = dict[str, Any]  # of a crawl's progress: "event" and what belongs to it
+COMPILED_ROWS = 100_000  # 1.4 million links are ranked in 4.7 CPU s, and in 11 by interpreted plans
+REBUILT = ("crawldb", "crawldb_log", "buckets")  # tables that `crawlkit rebuild` makes again
+
+
+class OpenCrawl:
+    """A crawl with a Spark session, which starts when it is first asked for."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        quick: bool = False,
+        say: Callable[[Event], None] = lambda event: None,
+        spark: SparkSession | None = None,
+        may_lack: Collection[str] = (),
+    ) -> None:
+        """Opens nothing yet.
+
+        Args:
+            crawl: its place, settings and state.
+            quick: Spark compiles less, which is faster for short rounds.
+            say: takes each event of the progress.
+            spark: a session to use; it is not stopped here.
+            may_lack: tables that may be gone, since they are made again.
+        """
+        self.crawl = crawl
+        self.cfg = crawl.cfg
+        self.quick = quick
+        self.say = say
+        self._given_session = spark
+        self._may_lack = may_lack
+        self._driver: FileLock | LeaseLock | None = None
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session. Raises SessionError."""
+        spark, s3 = self._given_session, "://" in self.crawl.tables_root
+        if spark is None:
+            scratch = self.crawl.scratch / "spark"
+            scratch.mkdir(parents=True, exist_ok=True)
+            name = f"crawlkit {self.cfg.crawl.id}"
+            spark = build_session(self.cfg.spark, name, scratch, self.quick, s3)
+        if s3:
+            use_s3(spark, self.cfg.s3)
+        return spark
+
+    @cached_property
+    def tables(self) -> Tables:
+        """Raises TableError if a table that once was written is gone."""
+        tables = self.crawl.tables(lambda: self.spark, self._guard)
+        check_tables(self.crawl, tables, self._may_lack)
+        return tables
+
+    def remember_tables(self) -> None:
+        """Note which tables have been written, so that a lost one is not taken for an empty one."""
+        known = set(self.crawl.known_tables())
+        new = [name for name in TABLES if name not in known and self.tables.exists(name)]
+        if new:
+            self.crawl.set_known_tables([*known, *new])
+
+    def read(self, name: str, part: Part | None = None) -> DataFrame:
+        """A table, or some partitions of it. Raises TableError."""
+        return self.tables.read(name, part)
+
+    def of_round(self, name: str, round_: Round) -> DataFrame:
+        """A round's partition of a table. Raises TableError."""
+        return self.read(name, {"round_id": [round_.id]})
+
+    def frame(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+        """Rows (times as Unix s) as a frame of a table's schema; what a row lacks is null."""
+        return self.spark.createDataFrame(arrow_table(TABLES[name], rows))
+
+    @contextlib.contextmanager
+    def compiled(self, rows: int) -> Iterator[None]:
+        """Let Spark compile the queries over so many rows, if that pays in a short round."""
+        if self.quick and rows >= COMPILED_ROWS:
+            with spark_settings(self.spark, COMPILED):
+                yield
+        else:
+            yield
+
+    def report_step(self, text: str) -> None:
+        """Report which step of an upkeep begins."""
+        self.say({"event": "step", "text": text})
+
+    @contextlib.contextmanager
+    def driving(self, round_: Round, region: str | None = None) -> Iterator[None]:
+        """Hold a round (or a region's fetch of it) while its stages run.
+
+        Once another process has taken it over, no stage starts here and nothing is committed.
+        Raises LockHeld.
+        """
+        with self.crawl.driver_lock(round_, region) as self._driver:
+            try:
+                yield
+            finally:
+                self._driver = None
+
+    def check_driving(self) -> None:
+        """Raises LockHeld if another process has taken the round over."""
+        if self._driver is not None:
+            self._driver.check()
+
+    def _guard(self) -> None:
+        """Called just before each commit. Raises LockHeld."""
+        self.crawl.lock.check()
+        self.check_driving()
+
+    def stop(self) -> None:
+        """End the session, if it was made here."""
+        if self._given_session is None and "spark" in self.__dict__:
+            stop_session(self.spark)
+
+
+def check_tables(crawl: Crawl, tables: Tables, may_lack: Collection[str] = ()) -> None:
+    """Raises TableError if a table that once was written is gone."""
+    for name in crawl.known_tables():
+        if name not in may_lack and not tables.exists(name):
+            remedy = (
+                "; or make it again from the other tables with `crawlkit rebuild`"
+                if name in REBUILT
+                else ""
+            )
+            raise TableError(
+                f"table {name} is missing: {tables.path(name)} was written before and is gone;"
+                f" restore the folder from a copy{remedy}"
+            )

@@ -1,0 +1,56 @@
+"""The views over the tables (docs/queries.md): plain SQL that any engine with the tables can run."""
+
+from __future__ import annotations
+
+VIEWS: dict[str, str] = {
+    "errors": (
+        "SELECT * FROM captures WHERE is_outcome AND outcome IN ('failed', 'http_error', 'refused')"
+    ),
+    "latest_capture": (
+        "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY url_key ORDER BY started DESC) AS"
+        " newest FROM captures WHERE kind = 'page' AND outcome IN ('fetched', 'not_modified') AND"
+        " started IS NOT NULL) WHERE newest = 1"
+    ),
+    "linkdb": (
+        "SELECT to_url, to_key, from_url, from_key, anchor, rel, kind, capture_id, round_id FROM"
+        " links WHERE refused IS NULL"
+    ),
+    "overdue": (
+        "SELECT url, host, state, priority_class, next_fetch, retries FROM frontier WHERE"
+        " next_fetch < now() AND state NOT IN ('dead', 'refused')"
+    ),
+    "dup_clusters": (
+        "SELECT canonical_url, count(*) AS members, collect_list(url) AS urls, min(jaccard) AS"
+        " least_jaccard FROM duplicates GROUP BY canonical_url"
+    ),
+    "host_health": (
+        "SELECT host, domain, class, delay_ms, avg_ms, breaker, health, failures, errors_24h,"
+        " pages, requests, next_allowed_at, slow_until, flags FROM hostdb"
+    ),
+    "robots_blocks": (
+        "SELECT round_id, url, host, robots_line, reason FROM captures WHERE is_outcome AND outcome"
+        " = 'robots_denied'"
+    ),
+    "redirect_chains": (
+        "SELECT a.url AS from_url, a.status, a.redirect_to AS to_url, b.redirect_to AS then_to,"
+        " a.round_id FROM captures a LEFT JOIN captures b ON b.url = a.redirect_to AND"
+        " b.redirect_to IS NOT NULL WHERE a.is_outcome AND a.redirect_to IS NOT NULL"
+    ),
+    "politeness_gaps": (
+        "SELECT host, url, started, delay_ms, unix_millis(started) - unix_millis(lag(ended) OVER"
+        " (PARTITION BY host ORDER BY started)) AS gap_ms, round_id FROM captures WHERE started IS"
+        " NOT NULL"
+    ),
+    "traps_review": (
+        "SELECT host, flag, count(*) AS pages, min(url) AS example FROM (SELECT host, url,"
+        " 'many_same_shape' AS flag FROM pages WHERE array_contains(flags, 'many_same_shape') UNION"
+        " ALL SELECT host, url, concat('shared_text_', cast(copies AS string)) FROM (SELECT p.host,"
+        " p.url, count(*) OVER (PARTITION BY p.host, p.text_sha256) AS copies FROM pages p WHERE"
+        " p.text_sha256 IS NOT NULL) WHERE copies >= 10) GROUP BY host, flag"
+    ),
+    "freshness": (
+        "SELECT host, count(*) AS pages, avg(unix_timestamp(now()) - unix_timestamp(last_fetch)) /"
+        " 86400 AS mean_age_days, count_if(next_fetch < now()) AS overdue FROM frontier WHERE"
+        " n_fetch > 0 GROUP BY host"
+    ),
+}

@@ -1,0 +1,139 @@
+"""One stored capture -> its page row, links, found rows and rejects.
+
+Runs in a parser child; pure but for `read`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from crawlkit import __version__
+from crawlkit.outcomes import Reason, Refused
+from crawlkit.parsing.discovery import NamedUrl, ParseRules, Row, add_links, add_reject, new_result
+from crawlkit.parsing.sitemap import read_sitemap
+from crawlkit.rules.feeds.gzip_text import MAX_BYTES
+from crawlkit.rules.http.content_coding import decode_content
+from crawlkit.rules.http.content_types import media_type
+from crawlkit.rules.page.page import Page, parse_page
+from crawlkit.rules.url.pattern import url_shape
+
+MAX_DECODED_BYTES = 32 * 1024 * 1024
+Headers = list[tuple[str, str]]
+ReadRecord = Callable[[str, int, int], tuple[Headers, bytes]]  # (file, offset, length)
+
+
+def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> Row:
+    """The row of PARSED_SCHEMA for one item (ITEM_COLUMNS).
+
+    Never raises for what is in the record. read: (file, offset, length) -> headers and payload of
+    the stored response; raises Refused for a damaged record.
+    """
+    out = new_result(item["capture_id"])
+    if item["outcome"] == "redirected":
+        add_links(out, item, [NamedUrl("redirect", item["redirect_to"])], rules)
+        return out
+    try:
+        headers, payload = read(item["file"], item["offset"], item["length"])
+    except Refused as e:
+        add_reject(out, item["url"], e.reason, e.detail)
+        return out
+    decoded = decode_content(
+        payload,
+        [v for k, v in headers if k.lower() == "content-encoding"],
+        MAX_DECODED_BYTES if item["kind"] == "page" else MAX_BYTES,
+    )
+    if decoded.raw_kept:
+        add_reject(out, item["url"], Reason.BODY_UNDECODABLE, decoded.error or "")
+        return out
+    cut = bool(decoded.truncated or decoded.error)
+    if item["kind"] != "page" and read_sitemap(out, item, decoded.body, cut, rules):
+        return out
+    page = parse_page(
+        decoded.body,
+        item["url"],
+        item["content_type"],
+        headers,
+        rules.cfg.agent.name,
+        rules.policy,
+    )
+    out["page"] = _page_row(page, len(decoded.body), item, cut)
+    links = (NamedUrl(x.kind, x.url, x.anchor, x.rel, x.refused) for x in page.links.links)
+    add_links(out, item, links, rules)
+    out["page"]["links"] = len(out["links"])
+    if _many_of_one_shape(out["found"], rules.cfg.parse.same_shape):
+        out["page"]["flags"] = sorted([*out["page"]["flags"], "many_same_shape"])
+    return out
+
+
+def _many_of_one_shape(rows: list[dict[str, Any]], limit: int) -> bool:
+    """Whether more than `limit` outlinks have one shape (rules/url/pattern.py): the mark of pages that a
+    program makes without end.
+    """
+    return len(rows) > limit and max(Counter(url_shape(r["url"]) for r in rows).values()) > limit
+
+
+def _page_row(page: Page, decoded_bytes: int, row: dict[str, Any], cut: bool) -> dict[str, Any]:
+    robots, meta, keep = page.robots, page.metadata, not page.robots.noindex
+    flags = sorted(
+        {
+            *page.flags,
+            *(["truncated"] if cut or row["truncated"] else ()),
+            *(["noindex"] if robots.noindex else ()),
+            *(["nofollow"] if robots.nofollow else ()),
+            *(
+                ["content_type_not_parsed"]
+                if page.error == Reason.CONTENT_TYPE_NOT_PARSED
+                else ["text_partial"]
+                if page.error
+                else ()
+            ),
+        }
+    )
+    signals = {
+        "ai": list(robots.ai_signals),
+        "tdm_reservation": robots.tdm_reservation,
+        "tdm_policy": robots.tdm_policy,
+    }
+    structured = {k: v for k, v in {"open_graph": meta.og, **page.structured}.items() if v}
+    return {
+        "url_key": row["url_key"],
+        "url": row["url"],
+        "host": row["host"],
+        "parser_version": __version__,
+        "kind": page.kind,
+        "media_type": media_type(row["content_type"]) or None,
+        "charset": page.encoding.name if page.encoding else None,
+        "title": meta.title,
+        "description": meta.description,
+        "keywords": meta.keywords,
+        "author": meta.author,
+        "published": meta.published,
+        "declared_language": meta.declared_language,
+        "language": page.language,
+        "robots_meta": list(robots.directives),
+        "noindex": robots.noindex,
+        "nofollow": robots.nofollow,
+        "canonical": page.links.canonical,
+        "signals": (
+            json.dumps(signals, sort_keys=True)
+            if any(v not in (None, []) for v in signals.values())
+            else None
+        ),
+        "metadata": (
+            json.dumps(structured, sort_keys=True, default=str) if structured and keep else None
+        ),
+        "text": page.text if keep and page.text else None,
+        "main_text": page.main_text if keep and page.main_text else None,
+        "text_bytes": len(page.text.encode("utf-8", "replace")),
+        "decoded_bytes": decoded_bytes,
+        "body_sha256": page.body_sha256,
+        "clean_sha256": page.clean_sha256,
+        "text_sha256": page.prints.text_sha256 if keep else None,
+        "simhash": page.prints.simhash if keep else None,
+        "minhash": page.prints.minhash if keep else None,
+        "links": 0,
+        "flags": flags,
+    }

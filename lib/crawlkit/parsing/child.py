@@ -1,0 +1,161 @@
+"""Items parsed in forked children, so that a page cannot end the stage.
+
+A child parses batch after batch, each with a time limit. A batch in which it dies is parsed again
+item by item in children of their own; the item that kills is a reject (parse_crash or
+parse_timeout).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from crawlkit.outcomes import Reason
+from crawlkit.parsing.capture import ReadRecord, parse_item
+from crawlkit.parsing.discovery import ParseRules, Row, add_reject, new_result
+from crawlkit.parsing.schemas import ITEM_COLUMNS
+
+
+def warm_up(rules: ParseRules) -> None:
+    """Loads what a first page loads (language model, public suffixes, compiled scope), so that no
+    child has to: 0.8 s each.
+    """
+    row = dict.fromkeys(c.split(" ", 1)[0] for c in ITEM_COLUMNS) | {
+        "capture_id": "",
+        "kind": "page",
+        "url": "http://page.example/",
+        "outcome": "fetched",
+        "content_type": "text/html",
+        "depth": 0,
+        "redirects": 0,
+        "quality": 0.5,
+    }
+    parse_item(row, lambda *_: ([], _OWN_PAGE), rules)
+
+
+_OWN_PAGE = (
+    b"<!doctype html><title>A page</title><p>Words enough for the language of a page to be told"
+    b' from them.</p><a href="/next">next</a>'
+)
+
+
+def parse_isolated(
+    groups: list[list[Row]], read: ReadRecord, rules: ParseRules, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Groups of rows parsed in a child, one result a group; the group in which it dies row by row,
+    the others in another child.
+    """
+    while groups:
+        done, why = 0, Reason.PARSE_CRASH
+        for batch, why in _in_child(groups, read, rules, schema):
+            if batch is not None:
+                done += 1
+                yield batch
+        if done == len(groups):
+            return
+        if len(groups[done]) == 1:
+            yield pa.RecordBatch.from_pylist([_crashed(groups[done][0], why)], schema)
+        else:
+            yield from parse_isolated([[row] for row in groups[done]], read, rules, schema)
+        groups = groups[done + 1 :]
+
+
+def _crashed(item: Row, reason: Reason) -> Row:
+    """The row of PARSED_SCHEMA for an item that killed its parser."""
+    out = new_result(item["capture_id"])
+    add_reject(out, item["url"], reason, f"{item['file']} at {item['offset']}")
+    return out
+
+
+def _in_child(
+    groups: list[list[Row]], read: ReadRecord, rules: ParseRules, schema: pa.Schema
+) -> Iterator[tuple[pa.RecordBatch | None, Reason]]:
+    """Each group's result as it comes; then None and why there are no more, if the child did not
+    end well.
+    """
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(r)
+            # else each collection writes to all the memory that is shared with the parent
+            gc.freeze()
+            with os.fdopen(w, "wb") as f:
+                known: Known = {}
+                for rows in groups:
+                    out = pa.RecordBatch.from_pylist(
+                        [drop_known(parse_item(row, read, rules), known) for row in rows], schema
+                    ).serialize()
+                    f.write(len(out).to_bytes(8, "little"))
+                    f.write(out)
+                    f.flush()
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(w)
+    reason = Reason.PARSE_CRASH
+    try:
+        with os.fdopen(r, "rb", buffering=0) as f:
+            for rows in groups:
+                deadline = time.monotonic() + rules.cfg.parse.page_timeout_s * (1 + len(rows) / 8)
+                size = _read(f, 8, deadline)
+                out = size and _read(f, int.from_bytes(size, "little"), deadline)
+                if not out:
+                    if time.monotonic() >= deadline:
+                        reason = Reason.PARSE_TIMEOUT
+                    break
+                yield pa.ipc.read_record_batch(pa.py_buffer(out), schema), reason
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)  # has given all, has failed, or the caller wants no more
+        os.waitpid(pid, 0)
+    yield None, reason
+
+
+def _read(f: BinaryIO, size: int, deadline: float) -> bytes | None:
+    """Exactly `size` bytes of a pipe; None if it ends or the deadline passes before."""
+    chunks: list[bytes] = []
+    while size:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([f], [], [], left)[0]:
+            return None
+        chunk = f.read(min(size, 1 << 20))
+        if not chunk:
+            return None
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
+
+
+Known = dict[
+    tuple[bytes, str, float | None], tuple[int, int, bytes]
+]  # (url_key, fetch_kind, due_at) -> (depth, redirects, parent_key) of the best found row
+MAX_KNOWN = 200_000
+
+
+def drop_known(row: Row, known: Known) -> Row:
+    """A row of PARSED_SCHEMA without the found rows that `found_of` would drop for one reported before:
+    the pages of a site link to the same URLs.
+    """
+    if len(known) > MAX_KNOWN:
+        known.clear()
+    kept = []
+    for f in row["found"]:
+        key, rank = (
+            (f["url_key"], f["fetch_kind"], f["due_at"]),
+            (f["depth"], f["redirects"], f["parent_key"] or b""),
+        )
+        if key not in known or rank < known[key]:
+            known[key] = rank
+            kept.append(f)
+    row["found"] = kept
+    return row

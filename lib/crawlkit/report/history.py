@@ -1,0 +1,92 @@
+"""Rows of the tables rounds, stages and metrics."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from crawlkit.crawl.open_crawl import OpenCrawl
+from crawlkit.model import Round
+
+STAGES_BEFORE = ("inject", "generate", "fetch", "commit", "parse", "dedup", "update", "rank")
+_COLUMNS = ("started", "ended", "cpu_s", "stage", "rows_in", "rows_out", "rejected")
+
+
+def read_history(
+    job: OpenCrawl, current: Round
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of `rounds` and `stages` from the marks of all rounds."""
+    rounds, stages = [], []
+    for round_id in job.crawl.round_ids():
+        r = job.crawl.round(round_id)
+        planned = job.crawl.mark(r, "generate") or {}
+        state = "closed" if r.id == current.id and r.state == "open" else r.state
+        rounds.append(
+            {
+                "round_id": r.id,
+                "round_no": r.no,
+                "state": state,
+                "nominal_time": r.now,
+                "opened_at": r.opened_at,
+                "closed_at": r.closed_at,
+                "config_digest": r.config_digest,
+                "seed": r.seed,
+                "buckets": len(r.buckets),
+                "planned": planned.get("planned", 0),
+            }
+        )
+        for stage in STAGES_BEFORE:
+            mark = job.crawl.mark(r, stage)
+            if mark is not None:
+                stages.append(_stage_row(r.id, stage, mark))
+    return rounds, stages
+
+
+def _stage_row(round_id: str, stage: str, mark: dict[str, Any]) -> dict[str, Any]:
+    """A row of `stages`. mark: what the finished stage reported."""
+    counts = {k: v for k, v in mark.items() if k not in _COLUMNS}
+    return {
+        "round_id": round_id,
+        "stage": stage,
+        "started": mark["started"],
+        "ended": mark["ended"],
+        "wall_s": mark["ended"] - mark["started"],
+        "cpu_s": mark["cpu_s"],
+        "rows_in": mark.get("rows_in"),
+        "rows_out": mark.get("rows_out"),
+        "rejected": sum(mark.get("rejected", {}).values()),
+        "counts": json.dumps(counts, sort_keys=True),
+    }
+
+
+def make_metrics(
+    data: dict[str, list[dict[str, Any]]], stages: list[dict[str, Any]], round_: Round
+) -> list[dict[str, Any]]:
+    """Rows of `metrics` from the report's queries and the stages. data: rows by query name."""
+    rows = [
+        ("crawl_" + k.replace(" ", "_"), {}, v)
+        for k, v in (data["totals"][0] if data["totals"] else {}).items()
+    ]
+    for name, label in (
+        ("status", "status"),
+        ("states", "state"),
+        ("refusals", "reason"),
+        ("duplicates", "method"),
+    ):
+        rows += [(f"crawl_{name}", {label: r["label"]}, r["value"]) for r in data[name]]
+    rows += [
+        (f"stage_{k}", {"stage": s["stage"]}, s[k])
+        for s in stages
+        if s["round_id"] == round_.id
+        for k in ("wall_s", "cpu_s")
+    ]
+    rows += [
+        ("urls_left_out", {"reason": reason}, n)
+        for s in stages
+        if (s["round_id"], s["stage"]) == (round_.id, "generate")
+        for reason, n in (json.loads(s["counts"]).get("left_out") or {}).items()
+    ]
+    return [
+        {"round_id": round_.id, "name": n, "labels": json.dumps(labels), "value": float(v or 0)}
+        for n, labels, v in rows
+    ]

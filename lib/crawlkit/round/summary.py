@@ -1,0 +1,112 @@
+"""What a run of rounds did and what is due next: the answer of `crawlkit crawl` and `round`."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections import Counter
+from typing import Any
+
+from crawlkit.adapters.lake.duckdb_reader import aggregate, frontier_counts
+from crawlkit.round.job import Job
+
+_NEXT = (
+    "SELECT epoch_us(next_fetch) / 1e6, url FROM t WHERE next_fetch IS NOT NULL"
+    " AND state NOT IN ('dead', 'refused') ORDER BY next_fetch, url LIMIT 1"
+)
+
+
+def summarize(
+    job: Job, rounds: list[str], injected: dict[str, Any], started: float, now: float
+) -> dict[str, Any]:
+    """Rounds run, what is known, what is due next and where everything is.
+
+    Args:
+        rounds: ids of the rounds that fetched something.
+        injected: counts of inject; empty if nothing was given.
+        started: real time at which the run began, Unix s. now: nominal time, Unix s.
+    """
+    states, due_now = frontier_counts(job.tables, now)
+    due_at, url = next(iter(aggregate(job.tables, "crawldb", _NEXT)), (None, None))
+    crawl = job.crawl
+    reported = (crawl.mark(crawl.round(rounds[-1]), "report") if rounds else None) or {}
+    summary: dict[str, Any] = {
+        "rounds": rounds,
+        "nothing_due": not rounds,
+        "known_urls": sum(states.values()),
+        "states": states,
+        "due_now": due_now,
+        "next_due": None if due_at is None else _iso(due_at),
+        "next_url": url,
+        "wall_s": round(time.time() - started, 1),
+        "left_out": _left_out(job),
+        "outcomes": _outcomes(job, rounds),
+        "alerts": reported.get("alerts", []),
+        "report": f"{crawl.report}/index.html",
+        "warc": crawl.warc_place,
+        "tables": crawl.tables_root,
+    }
+    if injected:
+        names = ("added", "duplicates", "refused", "examples")
+        summary["seeds"] = {name: injected[name] for name in names}
+    return summary
+
+
+def _outcomes(job: Job, rounds: list[str]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for round_id in rounds:
+        mark = job.crawl.mark(job.crawl.round(round_id), "commit") or {}
+        total.update(mark.get("outcomes", {}))
+    return dict(total)
+
+
+def _left_out(job: Job) -> dict[str, int]:
+    """What the newest round left out, by reason."""
+    rounds = map(job.crawl.round, job.crawl.round_ids())
+    newest = max(rounds, key=lambda r: r.no, default=None)
+    mark = job.crawl.mark(newest, "generate") if newest else None
+    return (mark or {}).get("left_out") or {}
+
+
+def _iso(t: float) -> str:
+    return datetime.datetime.fromtimestamp(t, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def summary_text(s: dict[str, Any]) -> str:
+    """The summary for people; it ends with the places of report, WARC files and tables."""
+    lines = []
+    if "seeds" in s:
+        seeds = s["seeds"]
+        lines.append(
+            f"seeds: {seeds['added']} added, {seeds['duplicates']} already known,"
+            f" {seeds['refused']} refused"
+        )
+        lines += [f"  refused: {e}" for e in seeds["examples"]]
+    if s["left_out"]:
+        reasons = ", ".join(f"{n} by {reason}" for reason, n in sorted(s["left_out"].items()))
+        lines.append(f"due, but left out of the last round: {reasons}")
+    lines += _nothing_due(s) if s["nothing_due"] else _rounds_run(s)
+    places = (f"report: {s['report']}", f"WARC:   {s['warc']}", f"tables: {s['tables']}")
+    return "\n".join([*lines, *places])
+
+
+def _nothing_due(s: dict[str, Any]) -> list[str]:
+    at = f" at {s['next_due']}" if s["next_due"] else ""
+    return [f"nothing due: {s['known_urls']} URLs known; next: {s['next_url'] or 'none'}{at}"]
+
+
+def _rounds_run(s: dict[str, Any]) -> list[str]:
+    width = max((len(k) for k in s["outcomes"]), default=0)
+    by_count = sorted(s["outcomes"].items(), key=lambda p: -p[1])
+    states = ", ".join(f"{k} {v}" for k, v in sorted(s["states"].items()))
+    later = "" if s["due_now"] else f"; next due: {s['next_due'] or 'none'}"
+    return [
+        f"{len(s['rounds'])} round(s) in {s['wall_s']} s: {', '.join(s['rounds'])}",
+        *(f"  {k:<{width}}  {v:>8}" for k, v in by_count),
+        *(
+            f"alert: {a['name']} ({a['severity']}): {a['summary']}; {a['metric']} is"
+            f" {a['value']:g}, threshold {a['threshold']:g}"
+            for a in s["alerts"]
+        ),
+        f"known URLs: {s['known_urls']} ({states}); due now: {s['due_now']}{later}",
+    ]
