@@ -7,9 +7,7 @@ from setuptools import Extension, setup
 
 FLAGS = ["-O3", "-Wall", "-Wextra", "-Wno-unused-parameter"]
 HEADERS = {
-    "_match": [],
     "_prints": [],
-    "_sha1": [],
     "_scan": ["_guard.h"],
     "_tree": ["_lexbor.h", "_text.h"],
 }
