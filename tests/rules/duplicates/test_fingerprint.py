@@ -166,7 +166,7 @@ NATIVE_TEXT = st.lists(
 
 
 @given(NATIVE_TEXT, st.integers(0, 40))
-def test_the_part_in_c_says_what_its_twin_says(text, most):
+def test_the_part_in_c_says_what_its_fallback_says(text, most):
     native = pytest.importorskip(
         "crawlkit.native._prints",
         reason="the parts in C are not built: needs a C compiler and Python's headers",
@@ -185,7 +185,7 @@ def test_the_part_in_c_says_what_its_twin_says(text, most):
 
 @pytest.mark.slow
 @pytest.mark.ci
-def test_every_character_is_folded_and_told_from_a_separator_as_its_twin_does():
+def test_every_character_is_folded_and_told_from_a_separator_as_its_fallback_does():
     native = pytest.importorskip(
         "crawlkit.native._prints",
         reason="the parts in C are not built: needs a C compiler and Python's headers",

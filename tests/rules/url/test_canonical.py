@@ -356,23 +356,3 @@ def test_laws(text, base):
 )
 def test_long_input_is_linear(url):
     within(0.5, lambda: (canonical(url), canonical(url[17:], "http://site.example/")))
-
-
-def test_a_part_in_c_of_an_earlier_version_is_not_used():
-    stale = (
-        "import sys, types, crawlkit.rules as r; r._scan = sys.modules['crawlkit.native._scan'] ="
-        " types.ModuleType('_scan'); from crawlkit.rules.url.canonical import host_of;"
-        " print(host_of('http://a.example/x'))"
-    )
-    done = subprocess.run([sys.executable, "-c", stale], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "a.example\n", done.stderr
-
-
-def test_a_walk_in_c_of_an_earlier_version_is_not_used():
-    stale = (
-        "import sys, types, crawlkit.rules as r; t = r._tree = sys.modules['crawlkit.native._tree']"
-        " = types.ModuleType('_tree'); t.prepare = lambda library, kinds, skip, foreign: None; from"
-        " crawlkit.rules.page.markup import read_html; print(read_html('<p>x').text)"
-    )
-    done = subprocess.run([sys.executable, "-c", stale], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "x\n", done.stderr
