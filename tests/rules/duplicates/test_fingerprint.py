@@ -262,6 +262,18 @@ def test_bands_meet_at_the_threshold():
     assert len(list(minhash_bands(print_, 0.8))) == 128 // band_rows(0.8)
 
 
+@pytest.mark.parametrize("threshold", [0.5, 0.6, 0.7, 0.8, 0.9])
+def test_bands_are_those_of_datasketchs_optimum(threshold):
+    """Its weights of false positives and negatives: a candidate too many costs one comparison, one
+    too few is a duplicate that is missed.
+    """
+    from datasketch import MinHashLSH
+
+    optimum = MinHashLSH(threshold=threshold, num_perm=128, weights=(0.001, 0.999))
+    rows = band_rows(threshold)
+    assert optimum.r == rows and optimum.b <= 128 // rows
+
+
 def test_minhash_articles_suite():
     """Near-duplicate pairs of C.
 
