@@ -16,7 +16,7 @@ from crawlkit import __version__
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.feeds.sitemaps import MAX_BYTES
-from crawlkit.rules.http.content_coding import decode_content
+from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
 from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.page import Page, parse_page
 from crawlkit.rules.url.canonical import UrlPolicy, host_of, url_key
@@ -25,7 +25,6 @@ from crawlkit.rules.url.scope import Scope, scope_reason
 from crawlkit.stages.parse_sitemap import found, read_sitemap, reject
 from crawlkit.tables import TABLES
 
-MAX_DECODED_BYTES = 32 * 1024 * 1024
 CRAWLED_KINDS = frozenset(
     {
         "a",
@@ -132,10 +131,8 @@ def parse_item(
     except Refused as e:
         reject(out, row["url"], e.reason, e.detail)
         return out
-    decoded = decode_content(
-        payload,
-        [v for k, v in headers if k.lower() == "content-encoding"],
-        MAX_DECODED_BYTES if row["kind"] == "page" else MAX_BYTES,
+    decoded = decode_body(
+        payload, headers, MAX_DECODED_BYTES if row["kind"] == "page" else MAX_BYTES
     )
     if decoded.raw_kept:
         reject(out, row["url"], Reason.BODY_UNDECODABLE, decoded.error or "")

@@ -20,8 +20,8 @@ from crawlkit.slot.recorder import describe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.examples import examples
 from tests.cputime import within
+from tests.examples import examples
 from tests.shared_data import shared
 
 URL = "http://site.example/a/b"

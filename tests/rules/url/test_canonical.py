@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
+import re
 
 import pytest
 from crawlkit.config import Urls
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url import canonical as urls
 from crawlkit.rules.url.canonical import (
+    HOST_PATTERN,
     UrlPolicy,
     canonical_many,
     canonicalize,
@@ -356,3 +356,18 @@ def test_laws(text, base):
 )
 def test_long_input_is_linear(url):
     within(0.5, lambda: (canonical(url), canonical(url[17:], "http://site.example/")))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://host.example/",
+        "https://host.example:8443/a:b",
+        "http://[2001:db8::1]/x",
+        "http://[::1]:81/:",
+        "http://a/b//c?[d]",
+    ],
+)
+def test_a_host_is_the_splits_and_the_patterns(url):
+    assert canonicalize(url) == url
+    assert host_of(url) == split(url).host == re.match(HOST_PATTERN, url)[1]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 
 MAX_DEPTH = 512  # levels that browsers keep too
 MAX_ATTRIBUTES = 200  # of one tag

@@ -22,6 +22,7 @@ from crawlkit.rules.url.policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_P
 
 __all__ = [
     "DEFAULT_POLICY",
+    "HOST_PATTERN",
     "SESSION_PARAMS",
     "TRACKING_PARAMS",
     "Parts",
@@ -36,9 +37,10 @@ __all__ = [
     "url_key",
 ]
 
-MAX_URL_CHARS = (
-    65_536  # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
-)
+# of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
+MAX_URL_CHARS = 65_536
+# `host_of` as an expression that SQL's regexp_extract takes too: its first group is the host.
+HOST_PATTERN = r"^https?://(\[[^\]]*\]|[^/:?#]+)"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # Shapes that need no parser: no control, space or backslash, scheme in lower case, no credentials,
