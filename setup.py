@@ -1,16 +1,13 @@
 """The parts in C (metadata: setup.cfg).
 
-Optional: without a compiler their Python twins do the work.
+Optional: without a compiler their pure-Python fallbacks do the work.
 """
 
 from setuptools import Extension, setup
 
 FLAGS = ["-O3", "-Wall", "-Wextra", "-Wno-unused-parameter"]
 HEADERS = {
-    "_match": [],
     "_prints": [],
-    "_sha1": [],
-    "_scan": ["_guard.h"],
     "_tree": ["_lexbor.h", "_text.h"],
 }
 NATIVE = "lib/crawlkit/native"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from crawlkit import api
 from crawlkit.outcomes import Reason
+from crawlkit.rules.duplicates.fingerprint import fingerprint
 
 from tests.control.smallcrawl import fill, make_crawl
 from tests.slot.slotweb import SlotWeb, page
@@ -55,6 +56,22 @@ def test_near_duplicates():
     }
     assert api.near_duplicates(texts) == [("a", "b"), ("a", "c"), ("b", "c")]
     assert api.near_duplicates({}) == []
+
+
+def test_signatures_are_datasketchs():
+    """A program puts them into datasketch's own index, computed or as the table has them."""
+    words = [f"word{n}" for n in range(300)]
+    texts = {"a": " ".join(words), "b": " ".join([*words[:-9], "other"]), "c": "x y z " * 5}
+    made = {name: api.minhash(text) for name, text in texts.items()}
+    index = api.lsh(0.8)
+    for name, signature in made.items():
+        index.insert(name, signature)
+    assert set(index.query(made["a"])) == {"a", "b"} and index.query(made["c"]) == ["c"]
+    assert made["a"].jaccard(made["b"]) > 0.85 and made["a"].jaccard(made["c"]) == 0
+    stored = fingerprint(texts["a"]).minhash
+    assert api.minhash(stored).jaccard(made["a"]) == 1 and api.minhash("two words") is None
+    with pytest.raises(ValueError, match="512 bytes"):
+        api.minhash(stored[1:])
 
 
 def test_a_crawl(tmp_path):

@@ -50,7 +50,7 @@ ROOMS = {
         "__version__",
     },
     "observe": {
-        *"exports round report crawl slot stages parsing runtime adapters rules".split(),
+        *"exports round report crawl slot stages parsing runtime adapters rules native".split(),
         *"config model outcomes tables __version__".split(),
     },
     "exports": {

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from crawlkit.config import Config
 from crawlkit.control.commands import known_urls, run_command
@@ -19,7 +21,13 @@ from crawlkit.observe.single_url import fetch_one as _fetch_one
 from crawlkit.observe.single_url import parse_one as _parse_one
 from crawlkit.outcomes import Refused
 from crawlkit.rules.duplicates.clusters import DupPage, cluster_pages, match
-from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, shingles
+from crawlkit.rules.duplicates.fingerprint import (
+    PERMUTATIONS,
+    band_rows,
+    fingerprint,
+    hamming,
+    shingles,
+)
 from crawlkit.rules.page.encoding import decode_utf8
 from crawlkit.rules.page.links import anchor_urls
 from crawlkit.rules.page.main_text import main_text as _main_text
@@ -28,6 +36,9 @@ from crawlkit.rules.robots import parser as _robots
 from crawlkit.rules.url.canonical import as_sent
 from crawlkit.rules.url.canonical import canonicalize as _canonicalize
 from crawlkit.rules.url.policy import UrlPolicy
+
+if TYPE_CHECKING:
+    from datasketch import MinHash, MinHashLSH
 
 __all__ = [
     "One",
@@ -38,7 +49,9 @@ __all__ = [
     "fetch_one",
     "is_seen",
     "links",
+    "lsh",
     "main_text",
+    "minhash",
     "near_duplicates",
     "parse_one",
     "stats",
@@ -95,6 +108,33 @@ def near_duplicates(texts: Mapping[str, str]) -> list[tuple[str, str]]:
             if one.text_sha256 == other.text_sha256 or (found is not None and found.merged):
                 pairs.append((a, b))
     return sorted(pairs)
+
+
+def minhash(text: str | bytes) -> MinHash | None:
+    """The MinHash signature of a text, or of what the column `minhash` of the table `pages` holds,
+    as datasketch's type; None for a text of fewer than three words.
+
+    It is for comparing: shingles are known by another hash function here (docs/rules/duplicates.md)
+    than the one that its `update` would use. Raises ValueError (bytes that are no signature).
+    """
+    from datasketch import MinHash  # it loads scipy: most of a second
+
+    signature = fingerprint(text).minhash if isinstance(text, str) else text
+    if signature is None:
+        return None
+    if len(signature) != 4 * PERMUTATIONS:
+        raise ValueError(f"a signature has {4 * PERMUTATIONS} bytes, not {len(signature)}")
+    return MinHash(PERMUTATIONS, hashvalues=np.frombuffer(signature, "<u4"), scheme="affine32")
+
+
+def lsh(threshold: float = 0.8) -> MinHashLSH:
+    """An empty datasketch index for signatures of `minhash`, with the bands that a crawl uses: a
+    pair of texts at `threshold` (Jaccard) shares one with probability 0.995.
+    """
+    from datasketch import MinHashLSH
+
+    rows = band_rows(threshold)
+    return MinHashLSH(num_perm=PERMUTATIONS, params=(PERMUTATIONS // rows, rows))
 
 
 def fetch_one(url: str, cfg: Config | None = None, data: Place | None = None) -> One:

@@ -118,3 +118,15 @@ def test_the_command(crawl):
         ).exit_code
         == 2
     )
+
+
+def test_a_429_for_robots_txt_is_read_as_the_fetch_reads_it(crawl):
+    row = {"origin": "http://a.test", "host": "a.test", "fetched_at": NOW + 5, "status": 429}
+    write(crawl, "robots", [row | {"expires": NOW + 9, "round_id": "r000001"}])
+    url = "http://a.test/private/x"
+    assert explain(crawl, url, NOW + 10)["robots"]["allowed"] is None
+    crawl.cfg = crawl.cfg.model_copy(
+        update={"robots": crawl.cfg.robots.model_copy(update={"on_429": "allow"})}
+    )
+    x = explain(crawl, url, NOW + 10)
+    assert (x["robots"]["status"], x["robots"]["allowed"]) == (429, True)

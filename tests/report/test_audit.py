@@ -28,7 +28,9 @@ def asked(round_id: str, host: str, started: float) -> dict[str, Any]:
     }
 
 
-def audited(tmp_path, opened_with: str, asked_with: str, forget: bool = False) -> dict[str, Any]:
+def audited(
+    tmp_path, opened_with: str, asked_with: str, forget: bool = False, status: int | None = 200
+) -> dict[str, Any]:
     crawl = Crawl(tmp_path / "d", parse_config(opened_with))
     round_ = crawl.open_round(0.0)
     if forget:
@@ -39,7 +41,7 @@ def audited(tmp_path, opened_with: str, asked_with: str, forget: bool = False) -
         "captures": [asked(round_.id, host, 100.0 + i * 0.1) for i, host in enumerate(hosts)],
         "commands": [],
         "robots": [
-            {"origin": f"http://{host}", "fetched_at": 50.0, "status": 200, "body": ROBOTS}
+            {"origin": f"http://{host}", "fetched_at": 50.0, "status": status, "body": ROBOTS}
             for host in hosts
         ],
     }
@@ -69,3 +71,23 @@ QUICK = "politeness: {domain_delay_s: 0.05, ip_delay_s: 0.05}\n"
 def test_the_settings_of_the_round_count(tmp_path, opened_with, asked_with, forget, expected):
     said = audited(tmp_path, opened_with, asked_with, forget)
     assert {k: said[k] for k in expected} == expected, said
+
+
+ALLOW = QUICK + "robots: {on_429: allow}\n"
+
+
+@pytest.mark.parametrize(
+    ("opened_with", "asked_with", "status", "disallowed"),
+    [
+        (ALLOW, QUICK, 429, 0),  # what the rule of the fetch says (rules/robots/fetching.py)
+        (QUICK, ALLOW, 429, 2),
+        (QUICK, QUICK, 404, 0),
+        (QUICK, QUICK, 503, 2),
+        (ALLOW, ALLOW, None, 2),
+    ],
+)
+def test_what_could_be_read_is_what_the_fetch_could_read(
+    tmp_path, opened_with, asked_with, status, disallowed
+):
+    said = audited(tmp_path, opened_with, asked_with, status=status)
+    assert said["disallowed"] == disallowed

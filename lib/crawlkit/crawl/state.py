@@ -43,11 +43,12 @@ class CrawlError(RuntimeError):
 
 def audited_rules(cfg: Config) -> dict[str, Any]:
     """The settings by which requests are judged afterwards: agent, bytes of robots.txt that count,
-    floors of domain and address (s).
+    what its 429 means, floors of domain and address (s).
     """
     return {
         "agent": cfg.agent.name,
         "robots_max_bytes": cfg.robots.max_bytes,
+        "robots_on_429": cfg.robots.on_429,
         "domain_delay_s": cfg.politeness.domain_delay_s,
         "ip_delay_s": cfg.politeness.ip_delay_s,
     }

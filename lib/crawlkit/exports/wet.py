@@ -20,13 +20,12 @@ from crawlkit.adapters.warc.writer import warc_date
 from crawlkit.exports.files import atomic
 from crawlkit.exports.source import Source
 from crawlkit.model import header_list
-from crawlkit.rules.http.content_coding import decode_content
+from crawlkit.rules.http.content_coding import decode_body
 from crawlkit.rules.http.content_types import kind_of
 from crawlkit.rules.page.page import parse_page
 from crawlkit.rules.warc.digests import sha1_digest
 from crawlkit.rules.warc.stored_http import target_uri
 
-MAX_DECODED_BYTES = 32 * 1024 * 1024
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:crawlkit:export")
 # The WAT path of each kind of link: where in the markup it stands.
 _PATHS = {
@@ -132,11 +131,7 @@ def envelope(record: WarcRecord, filename: str) -> dict[str, Any]:
 
 def _html(record: WarcRecord) -> dict[str, Any]:
     content_type = header_list(record.http_headers, "content-type")
-    body = decode_content(
-        record.payload,
-        [v for k, v in record.http_headers if k.lower() == "content-encoding"],
-        MAX_DECODED_BYTES,
-    ).body
+    body = decode_body(record.payload, record.http_headers).body
     if record.type != "response" or not body or kind_of(body, content_type) != "html":
         return {}
     page = parse_page(body, record.url, content_type, record.http_headers, "crawlkit")

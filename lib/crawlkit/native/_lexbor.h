@@ -69,7 +69,7 @@ static const struct { void **at; const char *name; } SYMBOLS[] = {
 
 static attr_t *first_attribute(const node_t *element) { return ((const element_t *)element)->first; }
 
-/* What html.py says of each tag. */
+/* What walk.py says of each tag. */
 typedef struct { PyObject *name; uint32_t flags; char known, block, named, wanted; } kind_t; /* wanted: 2 where addresses alone are asked for too */
 static kind_t KINDS[MAX_TAG];
 static PyObject *NAMES[MAX_NAME]; /* attribute names without a prefix, by id */
@@ -78,7 +78,8 @@ static const char *const ATTRIBUTES[] = {"hidden", "style", "href", "rel", "clas
 static uintptr_t IDS[N_ATTRIBUTES]; /* lexbor's ids of these names; 0 where it has none that all documents share */
 static uintptr_t A, AREA, BR, IMG, SOURCE, INPUT, TITLE, SCRIPT, META, LINK, FOREIGN_OBJECT, DESC, STYLE_TAG, HTML, BODY, MAIN, ARTICLE, DIALOG; /* tag ids */
 static uint32_t SKIP, FOREIGN, INVISIBLE;
-static PyTypeObject *BLOCK, *ANCHOR, *IMAGE; /* html.py's tuples */
+static PyTypeObject *BLOCK, *ANCHOR, *IMAGE; /* walk.py's tuples */
+static PyObject *STYLE_CODE; /* walk.py's function */
 static int ready;
 
 static int refuse(const char *what) {
@@ -154,16 +155,17 @@ static int take_kind(void *document, PyObject *tag, PyObject *value) {
 }
 
 PyDoc_STRVAR(prepare_doc,
-"prepare(library, kinds, (block, anchor, image), skip, foreign, invisible)\n\n"
-"Takes lexbor's functions from selectolax's library (its path) and html.py's table: tag -> (flags, is a block, its class and\n"
-"id are read, 1: its attributes are wanted, 2: also where addresses alone are), and the tuple types to make. Raises ImportError where the library is not laid out as this module was written for.");
+"prepare(library, kinds, (block, anchor, image), skip, foreign, invisible, style_code)\n\n"
+"Takes lexbor's functions from selectolax's library (its path) and walk.py's table: tag -> (flags, is a block, its class and\n"
+"id are read, 1: its attributes are wanted, 2: also where addresses alone are), the tuple types to make, and what reads\n"
+"an inline style. Raises ImportError where the library is not laid out as this module was written for.");
 
 static PyObject *prepare(PyObject *self, PyObject *args) {
     const char *path;
-    PyObject *kinds, *tag, *value;
+    PyObject *kinds, *tag, *value, *style_code;
     PyTypeObject *types[3];
     Py_ssize_t at = 0;
-    if (!PyArg_ParseTuple(args, "sO!(O!O!O!)III", &path, &PyDict_Type, &kinds, &PyType_Type, &types[0], &PyType_Type, &types[1], &PyType_Type, &types[2], &SKIP, &FOREIGN, &INVISIBLE)) return NULL;
+    if (!PyArg_ParseTuple(args, "sO!(O!O!O!)IIIO", &path, &PyDict_Type, &kinds, &PyType_Type, &types[0], &PyType_Type, &types[1], &PyType_Type, &types[2], &SKIP, &FOREIGN, &INVISIBLE, &style_code)) return NULL;
     for (int i = 0; i < 3; i++)
         if (!PyType_IsSubtype(types[i], &PyTuple_Type)) return PyErr_Format(PyExc_TypeError, "block, anchor and image are tuple types");
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
@@ -179,6 +181,7 @@ static PyObject *prepare(PyObject *self, PyObject *args) {
     Py_XSETREF(BLOCK, (PyTypeObject *)Py_NewRef(types[0]));
     Py_XSETREF(ANCHOR, (PyTypeObject *)Py_NewRef(types[1]));
     Py_XSETREF(IMAGE, (PyTypeObject *)Py_NewRef(types[2]));
+    Py_XSETREF(STYLE_CODE, Py_NewRef(style_code));
     ready = 1;
     Py_RETURN_NONE;
 }

@@ -1,4 +1,4 @@
-/* The inner loops of fingerprint.py: a text's normal form, hashes of its shingles, and the signatures made of them. Their Python twins are there. */
+/* The inner loops of fingerprint.py: a text's normal form, hashes of its shingles, and the signatures made of them. Their pure-Python fallbacks are there. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,6 +12,7 @@
 #endif
 
 typedef unsigned char byte;
+enum { API = 1 }; /* of the functions: native/__init__.py */
 enum { N_KNOWN = 1 << 14, MAX_KNOWN = 23, N_PERMUTATIONS = 128 };
 typedef struct { uint64_t hash; byte length, word[MAX_KNOWN]; } known_t;
 /* Scripts written without spaces (fingerprint.py, _NO_SPACES). */
@@ -264,11 +265,13 @@ static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "crawlkit.native._pri
 
 PyMODINIT_FUNC PyInit__prints(void) {
     const uint16_t one = 1;
-    if (!*(const byte *)&one) return PyErr_Format(PyExc_ImportError, "signatures are stored little-endian"); /* the twins turn them */
+    if (!*(const byte *)&one) return PyErr_Format(PyExc_ImportError, "signatures are stored little-endian"); /* the fallback turns them */
     for (int b = 0; b < 256; b++) {
         SPREAD[b] = 0;
         for (int bit = 0; bit < 8; bit++) SPREAD[b] |= (uint64_t)(b >> bit & 1) << 8 * bit;
     }
     if (!KNOWN && !(KNOWN = PyMem_RawCalloc(N_KNOWN, sizeof *KNOWN))) return PyErr_NoMemory();
-    return PyModule_Create(&MODULE);
+    PyObject *module = PyModule_Create(&MODULE);
+    if (module && PyModule_AddIntConstant(module, "API", API)) Py_CLEAR(module);
+    return module;
 }

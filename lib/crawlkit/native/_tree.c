@@ -1,8 +1,8 @@
-/* The walk of html.py over a lexbor tree, in C: the same values as its Python twin.
+/* The walk over a lexbor tree, in C: the same values as its pure-Python fallback (rules/page/walk.py).
  *
  * The tree is selectolax's. Its lexbor is reached through the symbols that selectolax's library exports; the few fields
  * read directly (next, children, text) are compared with lexbor's own accessors on a probe page when `prepare` is called,
- * and a library laid out otherwise is refused there: html.py then walks in Python. Nothing here recurses, writes to the
+ * and a library laid out otherwise is refused there: the fallback then does the work. Nothing here recurses, writes to the
  * tree or keeps a pointer into it beyond a call. */
 
 #define _GNU_SOURCE
@@ -14,6 +14,7 @@
 typedef struct { PyObject *tag, *href, *rel, *block; size_t block_size; buffer_t text; int pieces; uint32_t flags; } anchor_t; /* block: the text of one that was the same */
 typedef struct { Py_ssize_t element, anchor; uint32_t flags; const node_t *apart; } state_t; /* what an element's children inherit; apart: the innermost that an inline style sets apart */
 
+enum { API = 2 }; /* of prepare and walk: native/__init__.py */
 enum { N_NUMBERS = 64, N_SHARED = 64 };
 
 typedef struct {
@@ -144,7 +145,7 @@ static int is_image_button(node_t *node) {
     return type && type->value && type->value->length == 5 && holds(type->value, "image");
 }
 
-/* Whether a link element names a page or a feed (html.py, LINK_RELS): stylesheets, icons and hints are not noted. */
+/* Whether a link element names a page or a feed (walk.py, LINK_RELS): stylesheets, icons and hints are not noted. */
 static int names_page(node_t *node) {
     static const char *const rels[] = {"canonical", "alternate", "amphtml", "next", "prev"};
     attr_t *rel = attribute(node, REL);
@@ -153,7 +154,7 @@ static int names_page(node_t *node) {
     return 0;
 }
 
-/* An img element as html.py's Image. */
+/* An img element as walk.py's Image. */
 static PyObject *image_of(node_t *node) {
     static const int parts[] = {SRC, SRCSET, ALT, WIDTH, HEIGHT};
     PyObject *items[5];
@@ -218,125 +219,38 @@ static int hiding_attribute(walk_t *w, attr_t *at) {
     return -1;
 }
 
-static unsigned char lower(unsigned char c) { return c >= 'A' && c <= 'Z' ? c | 0x20 : c; }
+/* Whether a value is this word, in either case. */
+static int is_word(const str_t *value, const char *word) { return value && value->length == strlen(word) && holds(value, word); }
 
-/* Past white space and comments. */
-static size_t css_space(const unsigned char *css, size_t end, size_t at) {
-    for (; at < end; at++) {
-        if (css[at] == '/' && at + 1 < end && css[at + 1] == '*') {
-            const unsigned char *close = memmem(css + at + 2, end - at - 2, "*/", 2);
-            if (!close) return end;
-            at = (size_t)(close - css) + 1;
-        } else if (css[at] != ' ' && (css[at] < '\t' || css[at] > '\r' || css[at] == '\v')) {
-            break;
-        }
-    }
-    return at;
-}
-
-/* The end of a name. */
-static size_t css_name(const unsigned char *css, size_t end, size_t at) {
-    for (; at < end; at++) {
-        unsigned char c = lower(css[at]);
-        if (!(c >= 0x80 || c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))) break;
-    }
-    return at;
-}
-
-static int is_word(const unsigned char *css, size_t start, size_t end, const char *word) {
-    for (; start < end && *word; start++, word++)
-        if (lower(css[start]) != (unsigned char)*word) return 0;
-    return start == end && !*word;
-}
-
+/* What an inline style says (walk.py, style_code): display + 4 * visibility; -1: an error is set. */
 enum { SAID_NOTHING, SAID_HIDDEN, SAID_VISIBLE, SAID_APART };
-static const char *const APART[] = {"block", "flex", "flow-root", "grid", "list-item", "table", "table-caption", "table-cell", "table-row"};
-static const char *const SHOWN[] = {"inline", "inline-block", "inline-flex", "inline-grid", "inline-table", "contents"};
-typedef struct { int display, visibility; } said_t;
 
-static int is_any(const unsigned char *css, size_t start, size_t end, const char *const *words, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (is_word(css, start, end, words[i])) return 1;
-    return 0;
+static long style_code(walk_t *w, const str_t *style) {
+    if (!holds(style, "display") && !holds(style, "visibility")) return SAID_NOTHING;
+    PyObject *text = known_text(&w->known, style->data, style->length), *code = text ? PyObject_CallOneArg(STYLE_CODE, text) : NULL;
+    const long said = code ? PyLong_AsLong(code) : -1;
+    Py_XDECREF(text);
+    Py_XDECREF(code);
+    return said;
 }
 
-/* Past the text of url( at the parenthesis `at`, in which quotes are none (CSS Syntax 4.3.6); `at` if it is another. */
-static size_t css_url(const unsigned char *css, size_t end, size_t at) {
-    size_t text = at + 1;
-    if (at < 3 || !is_word(css, at - 3, at, "url") || (at > 3 && css_name(css, at - 3, at - 4) != at - 4)) return at;
-    while (text < end && (css[text] == ' ' || (css[text] >= '\t' && css[text] <= '\r' && css[text] != '\v'))) text++;
-    if (text < end && (css[text] == '"' || css[text] == '\'')) return at;
-    while (text < end && css[text] != ')') text += css[text] == '\\' ? 2 : 1;
-    return text;
-}
-
-/* Twin of style_says. */
-static said_t style_says(const str_t *style) {
-    int said[2] = {SAID_NOTHING, SAID_NOTHING}, important[2] = {0, 0};
-    const unsigned char *css = style ? style->data : NULL;
-    size_t end = css && (holds(style, "display") || holds(style, "visibility")) ? style->length : 0, at = 0;
-    for (;; at++) {
-        at = css_space(css, end, at);
-        if (at >= end) return (said_t){said[0], said[1]};
-        size_t start = at;
-        at = css_name(css, end, at);
-        const int which = is_word(css, start, at, "display") ? 0 : is_word(css, start, at, "visibility") ? 1 : -1;
-        at = css_space(css, end, at);
-        if (which >= 0 && at < end && css[at] == ':') {
-            start = css_space(css, end, at + 1);
-            size_t stop = css_name(css, end, start);
-            int strong = 0, whole = 1;
-            at = css_space(css, end, stop);
-            if (at < end && css[at] == '!') {
-                size_t word = css_space(css, end, at + 1);
-                at = css_name(css, end, word);
-                whole = strong = is_word(css, word, at, "important");
-                at = css_space(css, end, at);
-            }
-            whole = whole && (at >= end || css[at] == ';');
-            if (strong >= important[which]) {
-                important[which] = strong;
-                said[which] = SAID_NOTHING;
-                if (whole && (which ? is_word(css, start, stop, "hidden") || is_word(css, start, stop, "collapse") : is_word(css, start, stop, "none"))) said[which] = SAID_HIDDEN;
-                if (whole && which && is_word(css, start, stop, "visible")) said[which] = SAID_VISIBLE;
-                if (whole && !which && is_any(css, start, stop, APART, sizeof APART / sizeof *APART)) said[which] = SAID_APART;
-                if (whole && !which && is_any(css, start, stop, SHOWN, sizeof SHOWN / sizeof *SHOWN)) said[which] = SAID_VISIBLE;
-            }
-        }
-        for (int depth = 0; at < end && !(css[at] == ';' && !depth); at++) {
-            unsigned char c = css[at];
-            if (c == '"' || c == '\'') {
-                for (at++; at < end && css[at] != c && css[at] != '\n' && css[at] != '\r' && css[at] != '\f'; at++) at += css[at] == '\\';
-            } else if (c == '/' && at + 1 < end && css[at + 1] == '*') {
-                at = css_space(css, end, at) - 1;
-            } else if (c == '\\') {
-                at++;
-            } else if (c == '(' || c == '[' || c == '{') {
-                const size_t url = c == '(' ? css_url(css, end, at) : at;
-                if (url == at) depth++;
-                else at = url;
-            } else if ((c == ')' || c == ']' || c == '}') && depth) {
-                depth--;
-            }
-        }
-    }
-}
-
-/* Twin of _says and _seen: SKIP, INVISIBLE and `apart` as an element's own attributes say. */
-static void seen(walk_t *w, node_t *node, state_t *state) {
+/* SKIP, INVISIBLE and `apart` as an element's own attributes say; -1: an error is set. */
+static int seen(walk_t *w, node_t *node, state_t *state) {
     uintptr_t tag = node->local_name;
-    said_t said = {SAID_NOTHING, SAID_NOTHING};
+    long said = SAID_NOTHING;
     int hidden = tag == DIALOG && !attribute(node, OPEN);
-    if (tag == HTML || tag == BODY || tag == MAIN || tag == ARTICLE) return;
+    if (tag == HTML || tag == BODY || tag == MAIN || tag == ARTICLE) return 0;
     for (attr_t *at = first_attribute(node); at; at = at->next) {
         const int what = hiding_attribute(w, at);
         if (what < 0) continue; /* most: their values are not touched */
-        if (what == STYLE) said = style_says(at->value);
-        hidden = hidden || (what == HIDDEN && !(at->value && at->value->data && is_word(at->value->data, 0, at->value->length, "until-found"))) || (what == POPOVER && tag != DIALOG);
+        if (what == STYLE && (said = style_code(w, at->value)) < 0) return -1;
+        hidden = hidden || (what == HIDDEN && !is_word(at->value, "until-found")) || (what == POPOVER && tag != DIALOG);
     }
-    if (said.visibility) state->flags = said.visibility == SAID_HIDDEN ? state->flags | INVISIBLE : state->flags & ~INVISIBLE;
-    if (said.display == SAID_HIDDEN || (hidden && said.display == SAID_NOTHING)) state->flags |= SKIP;
-    else if (said.display == SAID_APART) state->apart = node;
+    const long display = said & 3, visibility = said >> 2;
+    if (visibility) state->flags = visibility == SAID_HIDDEN ? state->flags | INVISIBLE : state->flags & ~INVISIBLE;
+    if (display == SAID_HIDDEN || (hidden && display == SAID_NOTHING)) state->flags |= SKIP;
+    else if (display == SAID_APART) state->apart = node;
+    return 0;
 }
 
 static int text_node(walk_t *w, node_t *node, const state_t *state) {
@@ -422,8 +336,7 @@ static int element_node(walk_t *w, node_t *node, state_t *state) {
         }
         if (kind->wanted + w->with_text > 1 && note(w, node, state)) return -1;
     }
-    if (w->with_text) seen(w, node, state);
-    return 0;
+    return w->with_text ? seen(w, node, state) : 0;
 }
 
 static int run(walk_t *w, node_t *root) {
@@ -507,9 +420,10 @@ static PyObject *walk(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef METHODS[] = {{"prepare", prepare, METH_VARARGS, prepare_doc}, {"walk", walk, METH_VARARGS, walk_doc}, {0}};
-static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "crawlkit.native._tree", "The walk of html.py over a lexbor tree, in C.", -1, METHODS, NULL, NULL, NULL, NULL};
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "crawlkit.native._tree", "The walk over a lexbor tree, in C.", -1, METHODS, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__tree(void) {
-    EMPTY = PyUnicode_FromString("");
-    return EMPTY ? PyModule_Create(&MODULE) : NULL;
+    PyObject *module = (EMPTY = PyUnicode_FromString("")) ? PyModule_Create(&MODULE) : NULL;
+    if (module && PyModule_AddIntConstant(module, "API", API)) Py_CLEAR(module);
+    return module;
 }

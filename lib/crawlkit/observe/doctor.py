@@ -20,14 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from crawlkit import native
 from crawlkit.adapters.net.dns import NameServers
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
 from crawlkit.crawl.state import Crawl, CrawlError, Place
 from crawlkit.outcomes import Reason
-from crawlkit.rules.page import markup, nesting_guard
-from crawlkit.rules.url import canonical
 from crawlkit.runtime.jars import (
     JarsError,
     find_java,
@@ -40,29 +39,7 @@ from crawlkit.runtime.session import S3_JARS, SessionError, check_jars
 
 PYTHON = (3, 11)
 JAVA = 17
-VERSIONS = {"pyspark": "4.2.0", "delta-spark": "4.4.0"}  # exactly these work together
-NEEDED = (
-    "deltalake",
-    "pyarrow",
-    "pandas",
-    "numpy",
-    "ada-url",
-    "tldextract",
-    "selectolax",
-    "lxml",
-    "faust-cchardet",
-    "py3langid",
-    "warcio",
-    "isal",
-    "brotli",
-    "dnspython",
-    "requests",
-    "boto3",
-    "pydantic",
-    "PyYAML",
-    "typer",
-    "rich",
-)
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:==([^\s;,]+))?")
 OPEN_FILES_SPARE = 256
 ROOM_BYTES = 1 << 30
 DNS_NAME = "crawlkit-doctor.invalid"  # RFC 6761: no such name, which a name server that works says
@@ -83,6 +60,7 @@ def doctor(data: Place, cfg: Config, jars_lock: Path | None = None) -> list[Find
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("python", _python),
         ("packages", _packages),
+        ("parts in C", _parts),
         ("java", _java),
         ("jars", lambda: _jars(data, cfg, jars_lock)),
         ("pyspark_python", _pyspark_python),
@@ -138,47 +116,50 @@ def _python() -> Iterator[Finding]:
     )
 
 
-def _parts_used() -> bool:
+def _parts() -> Iterator[Finding]:
+    """The parts in C: nothing is missing without them, but pages take longer."""
+    built = all(importlib.util.find_spec(f"crawlkit.native.{name}") for name in native.APIS)
+    from crawlkit.rules.page import markup  # here: it needs the packages that are looked for
 
-    return bool(markup._tree and nesting_guard._is_calm and canonical._scan)
+    if built and all(map(native.load, native.APIS)) and markup._tree:
+        detail = "built"
+    elif built:
+        detail = (
+            "built, but by another version or for another selectolax; their pure-Python"
+            " fallbacks work instead: `make setup` builds them anew"
+        )
+    else:
+        detail = (
+            "not built, their pure-Python fallbacks take twice the CPU to parse a page: a C"
+            " compiler and Python's headers at `make setup` build them"
+        )
+    yield Finding("parts in C", True, detail)
 
 
 def _packages() -> Iterator[Finding]:
-    for name, want in VERSIONS.items():
+    """What crawlkit's own metadata (setup.cfg, install_requires) asks for."""
+    try:
+        requires = importlib.metadata.requires("crawlkit") or []
+    except importlib.metadata.PackageNotFoundError:
+        yield Finding("packages", True, "not compared: crawlkit runs from a folder or zip")
+        return
+    needed = [_REQUIREMENT.match(r).groups() for r in requires if "extra ==" not in r]  # type: ignore[union-attr]
+    lacks: list[str] = []
+    for name, want in needed:
         have = _version(name)
-        yield Finding(
-            name,
-            have == want,
-            have or "not installed",
-            f"install {name}=={want}: `pip install -r conf/requirements.lock`",
-        )
-    lacks = [name for name in NEEDED if _version(name) is None]
-    built = all(
-        importlib.util.find_spec(f"crawlkit.rules.{name}")
-        for name in ("_match", "_prints", "_scan", "_sha1", "_tree")
-    )
-    used = built and not lacks and _parts_used()
-    yield Finding(
-        "parts in C",
-        True,
-        (
-            "built"
-            if used
-            else (
-                "built, but by another version or for another selectolax; their Python twins work"
-                " instead: `make setup` builds them anew"
-                if built
-                else (
-                    "not built, their Python twins take one and a half times the CPU a page: a C"
-                    " compiler and Python's headers at `make setup` build them"
-                )
+        if want:
+            yield Finding(
+                name,
+                have == want,
+                have or "not installed",
+                f"install {name}=={want}: `pip install -r conf/requirements.lock`",
             )
-        ),
-    )
+        elif have is None:
+            lacks.append(name)
     yield Finding(
         "packages",
         not lacks,
-        f"not installed: {', '.join(lacks)}" if lacks else f"{len(NEEDED)} installed",
+        f"not installed: {', '.join(lacks)}" if lacks else f"{len(needed)} installed",
         "`pip install -r conf/requirements.lock`",
     )
 

@@ -18,7 +18,7 @@ from crawlkit.crawl.state import Crawl
 from crawlkit.outcomes import Refused
 from crawlkit.rules.frontier.command_rules import URL_VERBS
 from crawlkit.rules.politeness.host_state import HostState, may_send, pages_left
-from crawlkit.rules.robots import parser
+from crawlkit.rules.robots.fetching import KeptCopy, verdict_of
 from crawlkit.rules.url.canonical import canonicalize, host_of, origin_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
@@ -221,23 +221,18 @@ def _robots(crawl: Crawl, tables: Tables, url: str) -> dict[str, Any] | None:
     if not rows:
         return None
     newest = rows[-1]
-    body = newest.pop("body") or b""
-    if newest["status"] is None or newest["status"] >= 500 or newest["status"] == 429:
-        return newest | {
-            "allowed": None,
-            "group": None,
-            "line_no": None,
-            "line": None,
-            "crawl_delay_s": None,
-        }
-    found = parser.parse(body if newest["status"] < 300 else b"", crawl.cfg.robots.max_bytes)
-    m = found.match(crawl.cfg.agent.name, url)
+    copy = KeptCopy(origin_of(url), newest["status"], newest.pop("body"), newest["fetched_at"])
+    verdict = verdict_of(copy, crawl.cfg.robots)
+    match = verdict.match(crawl.cfg.agent.name, url)
+    if match is None:
+        unknown = ("allowed", "group", "line_no", "line", "crawl_delay_s")
+        return newest | dict.fromkeys(unknown)
     return newest | {
-        "allowed": m.allowed,
-        "group": m.group,
-        "line_no": m.line_no,
-        "line": m.line,
-        "crawl_delay_s": found.crawl_delay_s(crawl.cfg.agent.name),
+        "allowed": match.allowed,
+        "group": match.group,
+        "line_no": match.line_no,
+        "line": match.line,
+        "crawl_delay_s": verdict.robots.crawl_delay_s(crawl.cfg.agent.name),
     }
 
 

@@ -19,7 +19,7 @@ from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
 from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.model import Capture, FetchItem
 from crawlkit.outcomes import Refused
-from crawlkit.rules.http.content_coding import decode_content
+from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
 from crawlkit.rules.page.page import parse_page
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.rules.url.canonical import canonicalize, host_of, origin_of, url_key
@@ -29,7 +29,6 @@ from crawlkit.slot.inputs import SlotIO
 from crawlkit.slot.run import run_slot
 
 ROUND = "one"
-MAX_DECODED_BYTES = 32 * 1024 * 1024
 
 
 @dataclasses.dataclass(slots=True)
@@ -165,9 +164,7 @@ def parse_one(
     digests. Raises Refused (no such URL).
     """
     policy = UrlPolicy.of(cfg.urls)
-    decoded = decode_content(
-        body, [v for k, v in headers or () if k.lower() == "content-encoding"], MAX_DECODED_BYTES
-    )
+    decoded = decode_body(body, headers or ())
     page = parse_page(
         decoded.body,
         canonicalize(url, policy=policy),

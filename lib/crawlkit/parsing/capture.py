@@ -15,12 +15,11 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.parsing.discovery import NamedUrl, ParseRules, Row, add_links, add_reject, new_result
 from crawlkit.parsing.sitemap import read_sitemap
 from crawlkit.rules.feeds.gzip_text import MAX_BYTES
-from crawlkit.rules.http.content_coding import decode_content
+from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
 from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.page import Page, parse_page
 from crawlkit.rules.url.pattern import url_shape
 
-MAX_DECODED_BYTES = 32 * 1024 * 1024
 Headers = list[tuple[str, str]]
 ReadRecord = Callable[[str, int, int], tuple[Headers, bytes]]  # (file, offset, length)
 
@@ -40,11 +39,8 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> Row:
     except Refused as e:
         add_reject(out, item["url"], e.reason, e.detail)
         return out
-    decoded = decode_content(
-        payload,
-        [v for k, v in headers if k.lower() == "content-encoding"],
-        MAX_DECODED_BYTES if item["kind"] == "page" else MAX_BYTES,
-    )
+    limit = MAX_DECODED_BYTES if item["kind"] == "page" else MAX_BYTES
+    decoded = decode_body(payload, headers, limit)
     if decoded.raw_kept:
         add_reject(out, item["url"], Reason.BODY_UNDECODABLE, decoded.error or "")
         return out

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from crawlkit.config import Robots
 from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.crawl.state import audited_rules
 from crawlkit.outcomes import Reason
 from crawlkit.rules.politeness.pacing_audit import Sent, violations
-from crawlkit.rules.robots import parser
+from crawlkit.rules.robots.fetching import KeptCopy, RobotsVerdict, verdict_of
 from crawlkit.rules.url.canonical import origin_of
 from crawlkit.rules.url.domains import registered_domain
 
@@ -46,45 +47,19 @@ def audit(job: OpenCrawl, round_id: str | None = None) -> dict[str, Any]:
         )
         if r["started"] is not None
     ]
-    copies: dict[str, list[dict[str, Any]]] = {}
-    for c in sorted(
-        job.tables.rows("robots", ["origin", "fetched_at", "status", "body"]),
-        key=lambda c: c["fetched_at"],
-    ):
-        copies.setdefault(c["origin"], []).append(c)
+    copies = _Copies(
+        job.tables.rows("robots", ["origin", "fetched_at", "status", "body"]), job.cfg.robots
+    )
     parallel: dict[str, int] = {}  # the most that an operator has ever allowed a host
     for c in job.tables.rows("commands", ["target", "arguments"], {"verb": ["host_set"]}):
         parallel[c["target"]] = max(
             parallel.get(c["target"], 1), json.loads(c["arguments"])["parallel"]
         )
-    known_rounds, today, parsed = set(job.crawl.round_ids()), audited_rules(job.cfg), {}
+    known_rounds, today = set(job.crawl.round_ids()), audited_rules(job.cfg)
     rules = {
         r: (job.crawl.round(r).rules if r in known_rounds else None) or today
         for r in {row["round_id"] for row in rows}
     }
-
-    def allowed(url: str, at: float, agent: str, max_bytes: int) -> bool:
-        origin = origin_of(url)
-        known = [c for c in copies.get(origin, ()) if c["fetched_at"] <= at]
-        if not known:
-            return False
-        copy = known[-1]
-        if copy["status"] is None or copy["status"] >= 500 or copy["status"] == 429:
-            # the newest attempt could not be read: an older readable copy may still be in force
-            readable = [
-                c
-                for c in known
-                if c["status"] is not None and c["status"] < 500 and c["status"] != 429
-            ]
-            if not readable:
-                return False
-            copy = readable[-1]
-        if not 200 <= copy["status"] < 300:
-            return True
-        key = (origin, copy["fetched_at"], max_bytes)
-        if key not in parsed:
-            parsed[key] = parser.parse(copy["body"] or b"", max_bytes)
-        return parsed[key].match(agent, url).allowed
 
     def sent(r: dict[str, Any]) -> Sent:
         rule = rules[r["round_id"]]
@@ -92,7 +67,7 @@ def audit(job: OpenCrawl, round_id: str | None = None) -> dict[str, Any]:
             r["kind"] == "robots"
             or r["reason"] == Reason.PURGED
             or r["url"].endswith("/robots.txt")
-            or allowed(r["url"], r["started"], rule["agent"], rule["robots_max_bytes"])
+            or copies.allow(r["url"], r["started"], rule)
         )
         return Sent(
             r["host"],
@@ -118,3 +93,35 @@ def audit(job: OpenCrawl, round_id: str | None = None) -> dict[str, Any]:
         **by_kind,
         "examples": [v._asdict() for v in found[:20]],
     }
+
+
+class _Copies:
+    """The copies of robots.txt of a crawl, by origin and time."""
+
+    def __init__(self, rows: list[dict[str, Any]], today: Robots) -> None:
+        self._today = today
+        self._copies: dict[str, list[KeptCopy]] = {}
+        for row in sorted(rows, key=lambda row: row["fetched_at"]):
+            copy = KeptCopy(row["origin"], row["status"], row["body"], row["fetched_at"])
+            self._copies.setdefault(copy.origin, []).append(copy)
+        self._verdicts: dict[tuple[str, float, int, str], RobotsVerdict] = {}
+
+    def allow(self, url: str, at: float, rule: dict[str, Any]) -> bool:
+        """Whether the newest copy that could be read, of those fetched until `at`, lets a URL be
+        fetched: where a later attempt failed, an older copy may still have been in force.
+        """
+        for copy in reversed(self._copies.get(origin_of(url), [])):
+            if copy.fetched_at <= at:
+                match = self._verdict(copy, rule).match(rule["agent"], url)
+                if match is not None:
+                    return match.allowed
+        return False
+
+    def _verdict(self, copy: KeptCopy, rule: dict[str, Any]) -> RobotsVerdict:
+        max_bytes = rule["robots_max_bytes"]
+        on_429 = rule.get("robots_on_429", self._today.on_429)  # rounds of before did not keep it
+        key = copy.origin, copy.fetched_at, max_bytes, on_429
+        if key not in self._verdicts:
+            config = self._today.model_copy(update={"max_bytes": max_bytes, "on_429": on_429})
+            self._verdicts[key] = verdict_of(copy, config)
+        return self._verdicts[key]

@@ -11,7 +11,7 @@ from crawlkit.config import Config
 from crawlkit.model import Answer, FetchItem, RobotsCopy
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.rules.frontier.fetch_outcome import Judged, refused_by_robots_error
-from crawlkit.rules.http.content_coding import Decoded, decode_content
+from crawlkit.rules.http.content_coding import Decoded, decode_body
 from crawlkit.rules.robots.fetching import RobotsFetch, RobotsVerdict, robots_url, stored
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.rules.url.ip_ranges import Network
@@ -142,9 +142,7 @@ class Origins:
 
 def decoded(answer: Answer, limit_bytes: int) -> Decoded:
     """The payload without its content codings."""
-    return decode_content(
-        answer.body, [v for k, v in answer.headers if k.lower() == "content-encoding"], limit_bytes
-    )
+    return decode_body(answer.body, answer.headers, limit_bytes)
 
 
 def copy_of(origin: Origin) -> RobotsCopy | None:

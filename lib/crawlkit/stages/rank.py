@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from crawlkit.rules.url.canonical import HOST_PATTERN
 from crawlkit.rules.url.params import Seen, propose_params
 
 READS = (
@@ -31,7 +32,7 @@ def page_ranks(links: DataFrame, round_no: int) -> DataFrame:
     count.
     """
     real = links.where("refused IS NULL AND to_key IS NOT NULL AND from_key <> to_key")
-    host = F.regexp_extract("from_url", r"^https?://([^/:?#]+)", 1)
+    host = F.regexp_extract("from_url", HOST_PATTERN, 1)
     return (
         real.groupBy(F.col("to_key").alias("url_key"))
         .agg(
@@ -56,7 +57,7 @@ def host_ranks(
 
     Ranks by the link graph come later; a host that nothing is known of has 0.5.
     """
-    from_host = F.regexp_extract("from_url", r"^https?://([^/:?#]+)", 1)
+    from_host = F.regexp_extract("from_url", HOST_PATTERN, 1)
     linked = (
         links.where("refused IS NULL AND to_host IS NOT NULL")
         .where(from_host != F.col("to_host"))
@@ -75,7 +76,7 @@ def host_ranks(
     )
     aliases = (
         duplicates.where("method <> 'canonical'")
-        .groupBy(F.regexp_extract("url", r"^https?://([^/:?#]+)", 1).alias("host"))
+        .groupBy(F.regexp_extract("url", HOST_PATTERN, 1).alias("host"))
         .agg(F.count("*").alias("aliases"))
     )
     ranked = authority.groupBy("domain").agg(F.max("authority").alias("authority"))

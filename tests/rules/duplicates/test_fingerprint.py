@@ -166,7 +166,7 @@ NATIVE_TEXT = st.lists(
 
 
 @given(NATIVE_TEXT, st.integers(0, 40))
-def test_the_part_in_c_says_what_its_twin_says(text, most):
+def test_the_part_in_c_says_what_its_fallback_says(text, most):
     native = pytest.importorskip(
         "crawlkit.native._prints",
         reason="the parts in C are not built: needs a C compiler and Python's headers",
@@ -185,7 +185,7 @@ def test_the_part_in_c_says_what_its_twin_says(text, most):
 
 @pytest.mark.slow
 @pytest.mark.ci
-def test_every_character_is_folded_and_told_from_a_separator_as_its_twin_does():
+def test_every_character_is_folded_and_told_from_a_separator_as_its_fallback_does():
     native = pytest.importorskip(
         "crawlkit.native._prints",
         reason="the parts in C are not built: needs a C compiler and Python's headers",
@@ -260,6 +260,18 @@ def test_bands_meet_at_the_threshold():
         )
     print_ = fingerprint("one two three four five").minhash
     assert len(list(minhash_bands(print_, 0.8))) == 128 // band_rows(0.8)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.6, 0.7, 0.8, 0.9])
+def test_bands_are_those_of_datasketchs_optimum(threshold):
+    """Its weights of false positives and negatives: a candidate too many costs one comparison, one
+    too few is a duplicate that is missed.
+    """
+    from datasketch import MinHashLSH
+
+    optimum = MinHashLSH(threshold=threshold, num_perm=128, weights=(0.001, 0.999))
+    rows = band_rows(threshold)
+    assert optimum.r == rows and optimum.b <= 128 // rows
 
 
 def test_minhash_articles_suite():

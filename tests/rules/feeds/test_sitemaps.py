@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import tarfile
-import time
-import tracemalloc
 from dataclasses import replace
 
 import pytest

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from crawlkit.rules.page.markup import NAV, read_addresses, read_html, style_says
+from crawlkit.rules.page.markup import read_addresses, read_html
 from crawlkit.rules.page.nesting_guard import MAX_ATTRIBUTES, MAX_DEPTH, MAX_ELEMENTS, guarded
+from crawlkit.rules.page.walk import NAV, inline_style
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -130,7 +131,7 @@ def test_visible_text(markup, text):
     ],
 )
 def test_inline_styles_that_hide(style, said):
-    assert style_says(style) == ((said, None) if said in ("none", "block") else (None, said))
+    assert inline_style(style) == ((said, None) if said in ("none", "block") else (None, said))
     assert read_html(f'<p style="{style}">x').text == ("x" if said in (None, "block") else "")
 
 

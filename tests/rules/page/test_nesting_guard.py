@@ -57,17 +57,8 @@ SLOW = {
 }
 
 
-@pytest.fixture(params=["C", "twin"])
-def parts(request, monkeypatch):
-    if request.param == "twin":
-        monkeypatch.setattr(htmlguard, "_is_calm", None)
-        monkeypatch.setattr(htmlguard, "_tag_measures", htmlguard.tag_measures)
-    elif htmlguard._is_calm is None:
-        pytest.skip("the parts in C are not built")
-
-
 @pytest.mark.parametrize("page", DEEP.values(), ids=DEEP)
-def test_nothing_nests_deeper_than_the_limit(page, parts):
+def test_nothing_nests_deeper_than_the_limit(page):
     raw, cut = guarded(page)
     depth = {}
     for node in LexborHTMLParser(raw).root.traverse():
@@ -76,7 +67,7 @@ def test_nothing_nests_deeper_than_the_limit(page, parts):
 
 
 @pytest.mark.parametrize("page", SLOW.values(), ids=SLOW)
-def test_no_page_takes_a_second_or_a_hundred_times_its_bytes(page, parts):
+def test_no_page_takes_a_second_or_a_hundred_times_its_bytes(page):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     within(1, lambda: LexborHTMLParser(guarded(page)[0]))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KiB

@@ -20,6 +20,7 @@ from crawlkit.slot.recorder import describe
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cputime import within
 from tests.examples import examples
 from tests.shared_data import shared
 
@@ -324,6 +325,35 @@ def test_other_types(body, content_type, text):
         pytest.importorskip("pypdfium2")
     page = parse_page(body, URL, content_type)
     assert page.text == text == page.main_text
+
+
+WORD = b"http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+ATTACKS = {
+    "entities": b'<!DOCTYPE d [<!ENTITY a "a"><!ENTITY b "&a;&a;">]><w:p>&b;<w:t>x</w:t></w:p>',
+    "a file": b'<!DOCTYPE d [<!ENTITY f SYSTEM "file:///etc/hostname">]><w:p>&f;<w:t>x</w:t></w:p>',
+    "deep": b"<w:t>x</w:t>" + b"<w:r>" * 1_000_000,
+    "no end of a tag": b"<w:t>x</w:t>" + b"<w:p a='" * 1_000_000,
+    "names without end": b"<w:t>x</w:t>" + b"&a;" * 1_000_000,
+    "breaks": b"<w:p/>" * 1_000_000 + b"<w:t>x</w:t>",
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_word_document_opens_and_expands_nothing(name):
+    body = docx(b'<?xml version="1.0" encoding="UTF-8"?>' + ATTACKS[name])
+    found = within(1, lambda: plain_text(body, "docx"))
+    assert found and found.text == ("" if b"<!DOCTYPE" in ATTACKS[name] else "x")
+
+
+def test_a_word_document_as_word_writes_it():
+    body = docx(
+        b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\r\n<w:document xmlns:w="'
+        + WORD
+        + b'"><w:body><w:p><w:r><w:t>One</w:t><w:tab/><w:t xml:space="preserve"> two &#233;</w:t>'
+        b"</w:r></w:p><w:p><w:t>\xc3\xa9</w:t><w:br/><w:t>cut"
+    )
+    found = plain_text(body, "docx")
+    assert found and found.text == "One\ntwo é\né\ncut"
 
 
 def test_damaged_documents_have_an_error():

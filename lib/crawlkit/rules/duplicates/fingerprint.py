@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crawlkit import native
+
 SHINGLE = (
     0x9E3779B97F4A7C15,
     0xC2B2AE3D27D4EB4F,
@@ -204,12 +206,10 @@ def _minhash(hashes: np.ndarray, a: np.ndarray, b: np.ndarray) -> bytes:
     return low.astype("<u4").tobytes()
 
 
-try:
-    from crawlkit.native._prints import folded as _folded
-    from crawlkit.native._prints import shingle_hashes as _shingle_hashes
-    from crawlkit.native._prints import signatures as _signatures
-except ImportError:
-    _folded, _shingle_hashes, _signatures = folded, shingle_hashes, signatures
+_part = native.load("_prints")
+_folded = _part.folded if _part else folded
+_shingle_hashes = _part.shingle_hashes if _part else shingle_hashes
+_signatures = _part.signatures if _part else signatures
 
 
 def jaccard(a: np.ndarray, b: np.ndarray) -> float:

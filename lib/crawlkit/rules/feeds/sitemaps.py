@@ -205,7 +205,7 @@ def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
     )
     closers = frozenset({"urlset", "url", "image", "video"})
     inside = ""  # image or video
-    loc, entry, lastmod, priority = None, None, None, DEFAULT_PRIORITY
+    loc, lastmod, priority = None, None, DEFAULT_PRIORITY
     images: list[str] = []
     alternates: list[tuple[str, str]] = []
     videos, news, mobile, opened = 0, False, False, False

@@ -15,13 +15,12 @@ from typing import NamedTuple
 import brotli
 from backports import zstd
 
+MAX_DECODED_BYTES = 32 * 1024 * 1024  # of a page
 MAX_LAYERS = 5
 MAX_MEMBERS = 10_000  # gzip members or zstd frames of one layer
 ZSTD_WINDOW_LOG = 23  # 8 MiB (RFC 9659)
-_FIRST_CHUNK, _CHUNK = (
-    512,
-    65_536,
-)  # small at first: what follows a member's end in a chunk is copied
+# small at first: what follows a member's end in a chunk is copied
+_FIRST_CHUNK, _CHUNK = 512, 65_536
 
 
 class Decoded(NamedTuple):
@@ -50,6 +49,17 @@ def codings(content_encoding: Iterable[str]) -> list[str]:
     """
     names = [c.strip().lower() for line in content_encoding for c in line.split(",")]
     return [{"x-gzip": "gzip"}.get(c, c) for c in names if c not in ("", "identity")]
+
+
+def decode_body(
+    payload: bytes, headers: Iterable[tuple[str, str]], limit_bytes: int = MAX_DECODED_BYTES
+) -> Decoded:
+    """A stored payload without the content codings that its header names (RFC 9110 8.4).
+
+    At most `limit_bytes` of it. Never raises.
+    """
+    named = [value for name, value in headers if name.lower() == "content-encoding"]
+    return decode_content(payload, named, limit_bytes)
 
 
 def decode_content(

@@ -13,11 +13,6 @@ from dataclasses import dataclass, field
 
 from crawlkit.outcomes import Reason, Refused
 
-try:
-    from crawlkit.native._scan import usual_head as _usual_head
-except ImportError:
-    _usual_head = None  # also where it was built by an earlier version
-
 MAX_LINE_BYTES = 8 * 1024
 MAX_HEADERS = 100
 MAX_HEAD_BYTES = 64 * 1024
@@ -75,8 +70,6 @@ def parse_head(block: bytes) -> Head:
 
     Raises Refused (HTTP_MALFORMED, HEADERS_TOO_LARGE).
     """
-    if _usual_head is not None and (usual := _usual_head(block, MAX_LINE_BYTES, MAX_HEADERS)):
-        return Head(*usual)
     text, head = block.decode("latin-1"), Head()
     if text.count("\n") != text.count("\r\n"):
         head.note("bare_lf")

@@ -69,24 +69,18 @@ def decode_utf8(body: bytes, content_type: str | None = None) -> tuple[bytes, En
         return body, encoding
     if encoding.how == "bom":
         body = body[3 if encoding.name == "utf-8" else 2 :]
-    if encoding.name == "utf-8" and _is_utf8(body):
+    if encoding.name == "utf-8" and is_utf8(body):
         return body, encoding
     return decode_as(body, encoding.name).encode("utf-8", "replace"), encoding
 
 
 def is_utf8(raw: bytes) -> bool:
-    """Twin of `_scan.is_utf8`: whether bytes are UTF-8 (RFC 3629)."""
+    """Whether bytes are UTF-8 (RFC 3629)."""
     try:
         raw.decode()
     except UnicodeDecodeError:
         return False
     return True
-
-
-try:
-    from crawlkit.native._scan import is_utf8 as _is_utf8
-except ImportError:
-    _is_utf8 = is_utf8
 
 
 def header_charset(content_type: str | None) -> str | None:
@@ -233,7 +227,7 @@ def _detect(body: bytes) -> Encoding:
     # the bytes from the first one beyond ASCII on tell most
     first = next((i for i in range(0, len(body), 4096) if not body[i : i + 4096].isascii()), None)
     told = body[first or 0 : (first or 0) + DETECT_BYTES]
-    if first is not None and (_is_utf8(body) or _mostly_utf8(told)):
+    if first is not None and (is_utf8(body) or _mostly_utf8(told)):
         return Encoding("utf-8", "detected")
     found = cchardet.detect(told)
     name = encoding_of(

@@ -15,10 +15,11 @@ from typing import NamedTuple
 from ada_url import URL
 
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.page.markup import HEAD, MAX_ANCHORS, NOSCRIPT, Anchor, Document
+from crawlkit.rules.page.markup import MAX_ANCHORS, Document
 from crawlkit.rules.page.query_encoding import document_query
 from crawlkit.rules.page.refresh import parse_refresh
-from crawlkit.rules.url.canonical import DEFAULT_POLICY, Resolver, UrlPolicy, canonicalize, host_of
+from crawlkit.rules.page.walk import HEAD, NOSCRIPT
+from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of
 from crawlkit.rules.url.domains import registered_domain
 
 MAX_LINKS = MAX_ANCHORS  # of one page, all kinds
@@ -30,7 +31,7 @@ FLAG_TOKENS = frozenset({"nofollow", "sponsored", "ugc"})
 _FEEDS = frozenset(
     {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"}
 )
-_HREF = Anchor._fields.index("href")
+_SPACES = "\t\n\x0c\r "  # at the ends of an attribute's value (HTML Standard 2.4.1)
 _REL = re.compile(r"[^\s,]+")
 
 
@@ -146,7 +147,8 @@ def anchor_urls(
     in order, with repeats.
     """
     known = _Known(base_url(doc.base_href, url, policy), encoding, policy)
-    return known.resolver.many(doc.anchors, _HREF, known)
+    found = [known[anchor.href] for anchor in doc.anchors]
+    return [url for url, refused in found if refused is None]
 
 
 def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> str:
@@ -175,13 +177,14 @@ class _Known(dict[str, tuple[str, Reason | None]]):
     """
 
     def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
-        self.resolver = Resolver(base, policy)
+        self.base = base
         self.encoding = encoding
+        self.policy = policy
 
     def __missing__(self, reference: str) -> tuple[str, Reason | None]:
         text = reference if reference.isascii() else document_query(reference, self.encoding)
         try:
-            found = self.resolver.canonicalize(text), None
+            found = canonicalize(text.strip(_SPACES), self.base, self.policy), None
         except Refused as e:
             found = reference[:MAX_WRITTEN_CHARS], e.reason
         self[reference] = found

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 
 MAX_DEPTH = 512  # levels that browsers keep too
 MAX_ATTRIBUTES = 200  # of one tag
@@ -70,7 +71,12 @@ _ONE_ATTRIBUTE = (
 )
 _ATTRIBUTE = re.compile(_ONE_ATTRIBUTE)
 _TAG = rb"[A-Za-z][^%b/>]*+(?>%b)*+[%b/]*+>?+" % (_SPACE, _ONE_ATTRIBUTE, _SPACE)
-_TAGS_WITHIN = re.compile(rb"<(?=%b())" % _TAG)
+_TAG_START = re.compile(rb"<(?=[A-Za-z])")
+_TAG_REST = re.compile(_TAG)
+_TOO_MANY = re.compile(
+    rb"[A-Za-z][^%b/>]*+(?>%b){%d}" % (_SPACE, _ONE_ATTRIBUTE, MAX_ATTRIBUTES + 1)
+)
+_QUOTED_END = re.compile(rb"=[%b]*+(?:\"[^\">]*+>|'[^'>]*+>)" % _SPACE)
 # One token: a comment, a tag with those just like it that follow at once (not where its element's
 # content is text), a declaration, or
 # "<" that stand for themselves. Each alternative consumes what it has looked at, also when its end
@@ -97,65 +103,60 @@ def guarded(raw: bytes) -> tuple[bytes, list[str]]:
     The cuts: too_deep, too_many_attributes, too_many_formats, too_many_tags (what follows them is
     lost).
     """
-    tags, formats, longest, many = _tag_measures(raw, LONG_TAG, MAX_ATTRIBUTES)
-    if (
-        not many
-        and tags * longest <= MAX_COPIED
-        and (tags < FEW_TAGS or (tags < MANY_TAGS and (tags + 1) * formats <= MAX_REOPENED))
-    ):
-        return raw, []
-    if _is_calm and _is_calm(
-        raw,
-        MAX_DEPTH,
-        _max_active(tags),
-        MAX_ELEMENTS,
-        LONG_TAG,
-        MAX_ATTRIBUTES,
-        MAX_STEPS,
-        _max_bytes(tags),
-        MAX_OPTIONS,
-    ):
-        return raw, []
+    return (raw, []) if _is_harmless(raw) else _cut(raw)
+
+
+def _cut(raw: bytes) -> tuple[bytes, list[str]]:
     scan = _Scan(raw)
     scan.run()
     return (scan.result(), sorted(scan.cut)) if scan.cut else (raw, [])
 
 
-def tag_measures(raw: bytes, long: int, most: int) -> tuple[int, int, int, bool]:
-    """Twin of `_scan.tag_measures`: tags, start tags of formatting elements (where they matter),
-    bytes of the longest of those and of links that has more than `long`, whether a tag has too many
-    attributes.
+def _is_harmless(raw: bytes) -> bool:
+    """Whether counts of tags alone say that nothing has to be cut."""
+    tags = raw.count(b"<")
+    if tags >= MANY_TAGS:
+        return False
+    if tags >= FEW_TAGS and (tags + 1) * len(_FORMAT_OPEN.findall(raw)) > MAX_REOPENED:
+        return False
+    longest = _longest_copied(raw)
+    return longest is not None and tags * longest <= MAX_COPIED
+
+
+def _longest_copied(raw: bytes) -> int | None:
+    """Bytes of the longest link or formatting element's start tag of more than LONG_TAG (0: none);
+    None: a tag has more than MAX_ATTRIBUTES, or long ones stand inside of others over and over.
     """
-    tags, longest, looked = raw.count(b"<"), 0, 0
-    too_many = re.compile(rb"[A-Za-z][^%b/>]*+(?>%b){%d}" % (_SPACE, _ONE_ATTRIBUTE, most + 1))
-    many = False
-    for m in _TAGS_WITHIN.finditer(raw):
-        length = m.end(1) - m.end()
-        looked += length
-        if length > long:
-            many = many or too_many.match(raw, m.end()) is not None
-            if length > longest and (
-                raw[m.end()] in b"aA"
-                and raw[m.end() + 1 : m.end() + 2] in _NAME_ENDS
+    longest = looked = 0
+    for start, end in _long_tag_places(raw):
+        for m in _TAG_START.finditer(raw, start, end):
+            at = m.end()
+            length = _TAG_REST.match(raw, at).end() - at  # type: ignore[union-attr]
+            looked += length
+            if looked > 4 * len(raw) or (length > LONG_TAG and _TOO_MANY.match(raw, at)):
+                return None
+            if length > max(LONG_TAG, longest) and (
+                (raw[at] in b"aA" and raw[at + 1 : at + 2] in _NAME_ENDS)
                 or _FORMAT_OPEN.match(raw, m.start())
             ):
                 longest = length
-        if looked > 4 * len(raw):
-            many = True
-            break
-    return (
-        tags,
-        len(_FORMAT_OPEN.findall(raw)) if FEW_TAGS <= tags < MANY_TAGS else 0,
-        longest,
-        many,
-    )
+    return longest
 
 
-try:
-    from crawlkit.native._scan import is_calm as _is_calm
-    from crawlkit.native._scan import tag_measures as _tag_measures
-except ImportError:
-    _is_calm, _tag_measures = None, tag_measures  # also where it was built by an earlier version
+def _long_tag_places(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Where tags of more than LONG_TAG bytes may begin: far from the next ">", or where a quoted
+    value goes on behind it. Most pages have no such place.
+    """
+    at, half = 0, LONG_TAG // 2  # without ">" for LONG_TAG bytes: half of them are looked at whole
+    while at + half <= len(raw):
+        if raw.find(b">", at, at + half) >= 0:
+            at += half
+            continue
+        start, at = raw.rfind(b">", 0, at) + 1, raw.find(b">", at) + 1 or len(raw)
+        if at - start > LONG_TAG:
+            yield start, at - LONG_TAG
+    for m in _QUOTED_END.finditer(raw):
+        yield raw.rfind(b">", 0, m.start()) + 1, m.end()
 
 
 def _max_active(tags: int) -> int:
@@ -217,72 +218,65 @@ class _Scan:
 
     def tags(self, pos: int) -> int:
         """Walks over the tags from `pos`; where to go on."""
-        raw, places, uncounted = self.raw, self.places, _UNCOUNTED
+        raw = self.raw
         for m in _TOKEN.finditer(raw, pos):
             self.steps += 1
-            name, (start, end) = m[4], m.span()
-            unit, pos = end - start, 0
+            pos, unit = 0, m.end() - m.start()
             if m[1]:
                 self.elements += 1
                 if unit > LONG_TAG:
-                    self.attributes(m[1], m.end(1), end, end)
+                    self.attributes(m[1], m.end(1), m.end(), m.end())
                 pos = self.text(m)
-            elif name is None:
-                if raw.startswith(b"<![CDATA[", start) and (places[b"svg"] or places[b"math"]):
-                    pos = self.section(start)
-                elif unit > LONG_TAG and raw[start + 1] == 0x3C:
-                    self.drop(
-                        start + LONG_TAG, end, "too_many_tags"
-                    )  # each "<" is a token of its own
+            elif m[4] is None:
+                pos = self.no_tag(m, unit)
             else:
-                name = name.lower()
                 unit = 1 + m.end(2) - m.start(2)
-                times = (end - start) // unit
-                keep = times
-                if m[3]:
-                    if name not in uncounted or places[name]:
-                        keep = (self.end_formats if name in _FORMATS else self.ends)(name, times)
-                    self.elements += (
-                        keep - 1 if name in (b"p", b"br") else 0
-                    )  # end tags that make elements, where nothing is open
-                    if keep < times:
-                        self.drop(start, start + (times - keep) * unit, "too_deep")
-                else:
-                    if unit > LONG_TAG:
-                        self.attributes(name, m.end(4), m.end(2), end)
-                    if name in _FORMATS:
-                        keep = self.start_formats(name, times)
-                    elif name == b"option" and self.options + times > MAX_OPTIONS:
-                        keep = max(0, MAX_OPTIONS - self.options)
-                    elif self.counted(name, raw[end - 2] == 0x2F):
-                        keep = self.starts(name, times)
-                    self.elements += keep
-                    self.options += keep if name == b"option" else 0
-                    if keep < times:
-                        self.drop(
-                            start + keep * unit,
-                            end,
-                            (
-                                "too_many_formats"
-                                if name in _FORMATS
-                                else "too_deep"
-                                if name != b"option"
-                                else "too_many_tags"
-                            ),
-                        )
-            if self.elements > MAX_ELEMENTS or self.steps > MAX_STEPS:
-                self.drop(
-                    max(
-                        start,
-                        end - max(self.elements - MAX_ELEMENTS, self.steps - MAX_STEPS) * unit,
-                    ),
-                    len(raw),
-                    "too_many_tags",
-                )
+                (self.end_tags if m[3] else self.start_tags)(m, m[4].lower(), unit)
+            over = max(self.elements - MAX_ELEMENTS, self.steps - MAX_STEPS)
+            if over > 0:
+                self.drop(max(m.start(), m.end() - over * unit), len(raw), "too_many_tags")
                 return len(raw)
             if pos:
                 return pos
         return len(raw)
+
+    def no_tag(self, m: re.Match[bytes], length: int) -> int:
+        """A comment, a declaration, or "<" that stand for themselves: where to go on, 0: behind."""
+        if self.raw.startswith(b"<![CDATA[", m.start()) and (
+            self.places[b"svg"] or self.places[b"math"]
+        ):
+            return self.section(m.start())
+        if length > LONG_TAG and self.raw[m.start() + 1] == 0x3C:  # each "<" is a token of its own
+            self.drop(m.start() + LONG_TAG, m.end(), "too_many_tags")
+        return 0
+
+    def end_tags(self, m: re.Match[bytes], name: bytes, unit: int) -> None:
+        """A run of end tags that are just alike, of `unit` bytes each."""
+        keep = times = (m.end() - m.start()) // unit
+        if name not in _UNCOUNTED or self.places[name]:
+            keep = (self.end_formats if name in _FORMATS else self.ends)(name, times)
+        if name in (b"p", b"br"):  # they make elements where nothing is open
+            self.elements += keep - 1
+        if keep < times:
+            self.drop(m.start(), m.start() + (times - keep) * unit, "too_deep")
+
+    def start_tags(self, m: re.Match[bytes], name: bytes, unit: int) -> None:
+        """A run of start tags that are just alike, of `unit` bytes each."""
+        keep = times = (m.end() - m.start()) // unit
+        why = "too_deep"
+        if unit > LONG_TAG:
+            self.attributes(name, m.end(4), m.end(2), m.end())
+        if name in _FORMATS:
+            keep, why = self.start_formats(name, times), "too_many_formats"
+        elif name == b"option" and self.options + times > MAX_OPTIONS:
+            keep, why = max(0, MAX_OPTIONS - self.options), "too_many_tags"
+        elif self.counted(name, self.raw[m.end() - 2] == 0x2F):
+            keep = self.starts(name, times)
+        self.elements += keep
+        if name == b"option":
+            self.options += keep
+        if keep < times:
+            self.drop(m.start() + keep * unit, m.end(), why)
 
     def text(self, tag: re.Match[bytes]) -> int:
         """Behind the content of an element that is text.

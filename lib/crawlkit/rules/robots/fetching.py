@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from crawlkit.config import Robots as RobotsConfig
 from crawlkit.outcomes import Reason
@@ -225,6 +225,30 @@ def verdict(
     )
 
 
+class KeptCopy(NamedTuple):
+    """A robots.txt as it was fetched: `status` None: unreachable; times are Unix s."""
+
+    origin: str
+    status: int | None
+    body: bytes | None
+    fetched_at: float
+    expires_at: float = 0.0
+
+
+def verdict_of(copy: KeptCopy, config: RobotsConfig) -> RobotsVerdict:
+    """What a copy says, whether or not it is still fresh: the one opinion on what could be read."""
+    url, status, body = copy.origin + "/robots.txt", copy.status, copy.body or b""
+    times = copy.fetched_at, copy.expires_at
+    if status is not None and 200 <= status < 300:
+        robots = parse(body, config.max_bytes)
+        return RobotsVerdict("rules", url, *times, status, body=body, robots=robots)
+    if status is not None and 300 <= status < 500 and (status != 429 or config.on_429 == "allow"):
+        reason = Reason.HTTP_4XX if status >= 400 else Reason.REDIRECT_TOO_LONG
+        return RobotsVerdict("allow_all", url, *times, status, reason=reason)
+    reason = Reason.ROBOTS_429 if status == 429 else Reason.ROBOTS_UNREACHABLE
+    return _defer(url, *times, status, reason=reason)
+
+
 def stored(
     origin: str,
     now: float,
@@ -240,33 +264,7 @@ def stored(
     """
     if fetched_at is None or expires_at is None or now >= expires_at:
         return None
-    url = origin + "/robots.txt"
-    if status is not None and 200 <= status < 300:
-        return RobotsVerdict(
-            "rules",
-            url,
-            fetched_at,
-            expires_at,
-            status,
-            body=body or b"",
-            robots=parse(body or b"", config.max_bytes),
-        )
-    if status is not None and 300 <= status < 500 and (status != 429 or config.on_429 == "allow"):
-        return RobotsVerdict(
-            "allow_all",
-            url,
-            fetched_at,
-            expires_at,
-            status,
-            reason=Reason.HTTP_4XX if status >= 400 else Reason.REDIRECT_TOO_LONG,
-        )
-    return _defer(
-        url,
-        fetched_at,
-        expires_at,
-        status,
-        reason=Reason.ROBOTS_429 if status == 429 else Reason.ROBOTS_UNREACHABLE,
-    )
+    return verdict_of(KeptCopy(origin, status, body, fetched_at, expires_at), config)
 
 
 def _defer(

@@ -13,29 +13,19 @@ import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ada_url import URL
 
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url.policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_PARAMS, UrlPolicy
 
-try:
-    from crawlkit.native import _scan
-
-    if not (
-        hasattr(_scan, "plain_urls") and hasattr(_scan, "usual_head")
-    ):  # the names that came last: built by an earlier version: `make setup` builds it anew
-        _scan = None
-except ImportError:
-    _scan = None
-
 __all__ = [
     "DEFAULT_POLICY",
+    "HOST_PATTERN",
     "SESSION_PARAMS",
     "TRACKING_PARAMS",
     "Parts",
-    "Resolver",
     "UrlPolicy",
     "as_sent",
     "canonical_many",
@@ -47,9 +37,10 @@ __all__ = [
     "url_key",
 ]
 
-MAX_URL_CHARS = (
-    65_536  # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
-)
+# of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
+MAX_URL_CHARS = 65_536
+# `host_of` as an expression that SQL's regexp_extract takes too: its first group is the host.
+HOST_PATTERN = r"^https?://(\[[^\]]*\]|[^/:?#]+)"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # Shapes that need no parser: no control, space or backslash, scheme in lower case, no credentials,
@@ -69,7 +60,6 @@ _UNIFORM_QUERY = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?|\[\]-]*")
 _PATH_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>?^`{}\x7f]|[^\x00-\x7f]+")
 _QUERY_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>'\x7f]|[^\x00-\x7f]+")
 _ESCAPES = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
-_SPACES = "\t\n\x0c\r "  # at the ends of an attribute's value (HTML Standard 2.4.1)
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _UNIFORM = {chr(n): f"%{n:02X}" for n in range(128)} | {
     f"%{a}{b}": chr(int(a + b, 16)) if chr(int(a + b, 16)) in _UNRESERVED else f"%{a}{b}".upper()
@@ -170,52 +160,6 @@ def canonical_many(
     return out
 
 
-class Resolver:
-    """`canonicalize` for the references of one document: what the base and policy say is looked up
-    once.
-    """
-
-    def __init__(self, base: str, policy: UrlPolicy = DEFAULT_POLICY) -> None:
-        self.base = base
-        self.policy = policy
-        parts = (
-            None
-            if _scan is None
-            or policy.route_fragment_hosts
-            or policy.fold_www
-            or policy.fold_index
-            or policy.fold_slash
-            else _base(base)
-        )
-        self._plain = None
-        if parts:
-            names = None if policy.host_params or policy.collapse_repeats else policy.param_names
-            against = parts[0], parts[1][: parts[1].rindex("/") + 1], names, policy.param_prefixes
-            whole = _scan.plain_url(base, None, *against)
-            self._plain = (
-                whole if whole == base else None,
-                *against,
-            )  # what names nothing but a fragment is the base itself
-
-    def canonicalize(self, reference: str) -> str:
-        """As the function of that name; raises what it raises."""
-        if self._plain and (url := _scan.plain_url(reference, *self._plain)):
-            return url
-        return canonicalize(reference.strip(_SPACES), self.base, self.policy)
-
-    def many(
-        self, items: list[tuple[Any, ...]], field: int, known: dict[str, tuple[str, Reason | None]]
-    ) -> list[str]:
-        """URLs of the references at place `field` of tuples, without those refused.
-
-        `known`: reference -> (URL, None or why it is refused), which fills itself (by
-        `__missing__`) and is filled.
-        """
-        if self._plain:
-            return _scan.plain_urls(known, items, field, *self._plain)
-        return [url for url, refused in [known[item[field]] for item in items] if refused is None]
-
-
 def split(canonical: str) -> Parts:
     """Scheme, host, port and path with query of a canonical URL."""
     scheme, _, rest = canonical.partition("://")
@@ -230,10 +174,6 @@ def host_of(canonical: str) -> str:
     """Host of a canonical URL, without the port: the unit of politeness."""
     authority = canonical.split("/", 3)[2]
     return authority if ":" not in authority else split(canonical).host
-
-
-if _scan is not None:
-    host_of = _scan.host_of
 
 
 def origin_of(canonical: str) -> str:

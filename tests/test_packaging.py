@@ -1,0 +1,73 @@
+"""What `lib` imports and what `setup.cfg` asks for are the same packages."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# Asked for though nothing imports them, each with its reason.
+NOT_IMPORTED = {
+    "delta-spark": "its JAR is the table format: conf/jars.lock and this version belong together",
+    "pandas": "pyspark's Arrow functions ask for it",
+}
+
+
+def canonical(name: str) -> str:
+    """A distribution's name as pip compares it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported() -> dict[str, str]:
+    """Distribution -> a file of `lib` that imports it, inside functions too."""
+    distributions = packages_distributions()
+    found: dict[str, str] = {}
+    for file in sorted((ROOT / "lib" / "crawlkit").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                continue
+            for name in names:
+                top = name.partition(".")[0]
+                if top not in sys.stdlib_module_names and top != "crawlkit":
+                    for distribution in distributions.get(top, [top]):
+                        found.setdefault(canonical(distribution), str(file.relative_to(ROOT)))
+    return found
+
+
+def required() -> set[str]:
+    """Names in install_requires and in all extras."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    lines = [setup["options"]["install_requires"]]
+    if setup.has_section("options.extras_require"):
+        lines += list(setup["options.extras_require"].values())
+    return {
+        canonical(re.split(r"[\s=<>!~;\[]", line.strip())[0])
+        for text in lines
+        for line in text.splitlines()
+        if line.strip() and not line.strip().startswith("#")
+    }
+
+
+def test_what_is_imported_is_what_is_asked_for():
+    found = imported()
+    missing = {name: file for name, file in found.items() if name not in required()}
+    assert not missing, "imported, but not in setup.cfg"
+    assert required() - set(found) == set(NOT_IMPORTED), "in setup.cfg, but not imported"
+
+
+def test_the_lock_has_every_package_that_is_asked_for():
+    locked = {
+        canonical(line.partition("==")[0])
+        for line in (ROOT / "conf" / "requirements.lock").read_text().splitlines()
+        if "==" in line
+    }
+    assert required() <= locked
