@@ -66,7 +66,8 @@ airflow: setup airflow-setup zip
 	$(BIN)/python -m crawlkit.local.airflow --folder $(AIRFLOW_DATA)
 
 docs: setup
-	$(BIN)/python -m crawlkit.tables > docs/tables.md
+	$(BIN)/python -m crawlkit.round.contracts > docs/tables.md
+	$(BIN)/python -m crawlkit.round.contracts json > airflow_dags/contracts.json
 	$(BIN)/python -m crawlkit.config docs > docs/configuration.md
 	$(BIN)/python -m crawlkit.config yaml > conf/default.yaml
 

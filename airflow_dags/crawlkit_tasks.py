@@ -20,6 +20,7 @@ import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -33,17 +34,9 @@ BIN = HOME / ".venv" / "bin"
 JARS = HOME / ".venv" / "share" / "crawlkit" / "jars"
 TELL_TIMEOUT_S = 30.0
 
-# The tables that each stage publishes (docs/tables.md, "written by").
-WRITES = {
-    "inject": ("crawldb_log", "rejects"),
-    "generate": ("fetchlist",),
-    "commit": ("captures", "robots"),
-    "parse": ("crawldb_log", "links", "pages", "rejects"),
-    "dedup": ("contents", "duplicates", "sim_bands", "similar"),
-    "update": ("buckets", "crawldb", "crawldb_log", "hostdb"),
-    "rank": ("host_ranks", "param_rules", "ranks"),
-    "report": ("metrics", "rounds", "stages"),
-}
+# The tables that each stage reads and writes: made of the stages' own contracts (`make docs`).
+CONTRACTS = json.loads((Path(__file__).parent / "contracts.json").read_text("utf-8"))
+WRITES = {stage: contract["writes"] for stage, contract in CONTRACTS.items()}
 
 
 def table(name: str) -> Asset:

@@ -25,6 +25,7 @@ from crawlkit.config import load_config
 from crawlkit.crawl.state import Crawl
 from crawlkit.local.airflow import AirflowError, LocalAirflow, alive, below, sample_site
 from crawlkit.round.job import ROUND
+from crawlkit.round.job import STAGES as STAGES_OF_JOB
 from crawlkit.tables import TABLES
 
 from tests.fakeweb import EPOCH, Delays, Server, judge, load_log
@@ -87,12 +88,7 @@ def command_of(*names: str):
 
 def written() -> dict[str, list[str]]:
     """The tables that each stage writes."""
-    found: dict[str, list[str]] = {}
-    for table in TABLES.values():
-        for stage in STAGES:
-            if stage in re.split(r"\W+", table.written_by):
-                found.setdefault(stage, []).append(table.name)
-    return found
+    return {name: sorted(stage.writes) for name, stage in STAGES_OF_JOB.items() if stage.writes}
 
 
 # -- contracts: no Airflow is started --------------------------------------------------

@@ -1,0 +1,72 @@
+"""What to make of pages: sections warc, dedup, parse, schedule."""
+
+from __future__ import annotations
+
+from crawlkit.config.section import Section, setting
+
+
+class Warc(Section):
+    roll_bytes: int = setting(128 * 1024 * 1024, "A WARC file is closed at this size ...", ge=1024)
+    roll_s: float = setting(
+        60.0, "... or this age, so that little is fetched again after a crash.", gt=0
+    )
+    set_cookie: bool = setting(
+        False,
+        "Store the Set-Cookie lines of responses; those of a session (fetch.cookie_hosts,"
+        " fetch.session_headers) never are.",
+    )
+    pack_bytes: int = setting(
+        1024 * 1024 * 1024, "maintain packs small files to about this size.", ge=1024
+    )
+
+
+class Dedup(Section):
+    hamming: int = setting(
+        3, "SimHash distance of near-duplicates (with verified Jaccard >= 0.5).", ge=0, le=10
+    )
+    jaccard: float = setting(
+        0.8, "Verified Jaccard of near-duplicates found by MinHash.", gt=0, le=1
+    )
+    block_anchors: int = setting(
+        10,
+        "First texts of a candidate block with which each later one is compared; in longer blocks"
+        " also with its nearest by SimHash. Longer blocks are counted (blocks_cut).",
+        ge=1,
+        le=1000,
+    )
+
+
+class Parse(Section):
+    low_quality: float = setting(
+        0.3, "Hosts of a lower quality (host_ranks) are low-quality hosts.", ge=0, le=1
+    )
+    outlinks_low_quality: int = setting(200, "Outlinks kept of a page of a low-quality host.", ge=0)
+    outlinks: int = setting(5000, "Outlinks kept of any page.", ge=0)
+    same_shape: int = setting(
+        500, "A page with more outlinks of one shape is flagged many_same_shape.", ge=1
+    )
+    page_timeout_s: float = setting(20.0, "A page that takes longer to parse is a reject.", gt=0)
+
+
+class Schedule(Section):
+    changed_factor: float = setting(0.5, "Interval x this after a change.", gt=0, le=1)
+    unchanged_factor: float = setting(1.5, "Interval x this after no change.", ge=1)
+    initial_s: tuple[float, float, float, float] = setting(
+        (86_400.0, 7 * 86_400.0, 30 * 86_400.0, 90 * 86_400.0),
+        "Starting interval by priority class 0..3, clamped to the host class.",
+    )
+    news_s: tuple[float, float] = setting((600.0, 6 * 3600.0), "Floor and ceiling for news hosts.")
+    generic_s: tuple[float, float] = setting(
+        (86_400.0, 30 * 86_400.0), "Floor and ceiling for generic hosts."
+    )
+    dormant_s: tuple[float, float] = setting(
+        (30 * 86_400.0, 90 * 86_400.0), "Floor and ceiling for dormant hosts."
+    )
+    sitemap_s: tuple[float, float, float] = setting(
+        (21_600.0, 86_400.0, 7 * 86_400.0), "Floor, start and ceiling of a sitemap's interval."
+    )
+    feed_s: tuple[float, float, float] = setting(
+        (900.0, 3600.0, 86_400.0), "Floor, start and ceiling of a feed's interval."
+    )
+    news_hosts: tuple[str, ...] = setting((), "Hosts of class news.")
+    dormant_hosts: tuple[str, ...] = setting((), "Hosts of class dormant.")

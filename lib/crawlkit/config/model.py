@@ -1,0 +1,65 @@
+"""The whole configuration: one pydantic model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from pydantic import model_validator
+
+from crawlkit.config.content_sections import Dedup, Parse, Schedule, Warc
+from crawlkit.config.fetch_section import Fetch
+from crawlkit.config.operation_sections import (
+    S3,
+    Alerts,
+    ControlApi,
+    Maintain,
+    SparkConfig,
+    Storage,
+)
+from crawlkit.config.politeness_sections import Breaker, Lease, Politeness, Retry, Robots
+from crawlkit.config.scope_sections import Agent, Crawl, Frontier, Round, ScopeConfig, Urls
+from crawlkit.config.section import Section
+
+
+class Config(Section):
+    """The whole configuration."""
+
+    crawl: Crawl = Crawl()
+    agent: Agent = Agent()
+    urls: Urls = Urls()
+    scope: ScopeConfig = ScopeConfig()
+    frontier: Frontier = Frontier()
+    round: Round = Round()
+    fetch: Fetch = Fetch()
+    politeness: Politeness = Politeness()
+    retry: Retry = Retry()
+    breaker: Breaker = Breaker()
+    robots: Robots = Robots()
+    lease: Lease = Lease()
+    warc: Warc = Warc()
+    parse: Parse = Parse()
+    dedup: Dedup = Dedup()
+    schedule: Schedule = Schedule()
+    maintain: Maintain = Maintain()
+    alerts: Alerts = Alerts()
+    control: ControlApi = ControlApi()
+    spark: SparkConfig = SparkConfig()
+    storage: Storage = Storage()
+    s3: S3 = S3()
+
+    @model_validator(mode="after")
+    def _lease_covers_a_request(self) -> "Config":
+        need = self.fetch.timeout_s + 2 * self.lease.renew_s + 2 * self.lease.margin_s
+        if self.lease.ttl_s < need:
+            raise ValueError(
+                f"lease.ttl_s is {self.lease.ttl_s:g} but must be at least fetch.timeout_s + 2 x"
+                f" lease.renew_s + 2 x lease.margin_s = {need:g}"
+            )
+        return self
+
+    def digest(self) -> str:
+        """SHA-256 (hex, 16 digits) of the configuration, stored with each round."""
+        return hashlib.sha256(
+            json.dumps(self.model_dump(by_alias=True), sort_keys=True, default=str).encode()
+        ).hexdigest()[:16]

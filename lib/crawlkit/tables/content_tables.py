@@ -1,0 +1,149 @@
+"""What was fetched and read."""
+
+from __future__ import annotations
+
+from crawlkit.tables.schema import make_table
+
+TABLES = (
+    make_table(
+        "captures",
+        "crawl_fetch: one row for each outcome and for each stored response or revisit record.",
+        "capture_id",
+        "round_id",
+        """
+capture_id string | round-slot-attempt-number
+round_id string | round
+url_key binary | key of the requested URL
+url string | requested URL
+kind string | page, robots, sitemap, feed, render or probe
+host string | host
+slot int | fetch task
+attempt int | attempt of the task; -1: no attempt came to it
+seq bigint | order inside the attempt
+outcome string | see outcomes.py
+reason string | why not fetched
+detail string | detail of the reason
+status int | HTTP status
+started timestamp | start of the request
+ended timestamp | end of the answer
+ip string | address connected to
+content_type string | Content-Type as sent; several lines are a list
+body_bytes bigint | stored payload, bytes
+truncated string | length, time or disconnect
+redirect_to string | canonical target of a redirect
+payload_digest string | sha1:BASE32 of the stored payload
+warc_filename string | file below the WARC folder
+warc_record_offset bigint | offset of the gzip member
+warc_record_length bigint | its length
+warc_record_id string | WARC-Record-ID
+record_type string | response or revisit
+revisit_of string | capture_id of the first copy
+etag string | ETag
+last_modified string | Last-Modified
+cache_control string | Cache-Control
+delay_ms bigint | gap in force before the request
+robots_line string | the rule that decided
+is_outcome boolean | false: a stored record beside the outcome (robots hop, second attempt)
+planned_depth int | links from a seed, when it was planned
+planned_redirects int | hops of the redirect chain, when it was planned
+planned_class int | priority class, when it was planned
+""",
+        also="Read by `crawlkit audit`.",
+    ),
+    make_table(
+        "robots",
+        "Every version of every robots.txt that was fetched.",
+        "origin fetched_at",
+        "round_id",
+        """
+origin string | scheme://host[:port]
+host string | host name
+fetched_at timestamp | start of the first request
+status int | final status; null: unreachable
+error string | reason when unreachable
+final_url string | URL after redirects
+body binary | first robots.max_bytes bytes
+expires timestamp | used until this
+capture_id string | capture of the answer
+sitemaps array<string> | canonical URLs of its Sitemap lines
+round_id string | round
+""",
+        also="Read by `crawlkit audit`.",
+    ),
+    make_table(
+        "pages",
+        "What was read from a stored page.",
+        "capture_id",
+        "round_id",
+        """
+capture_id string | capture of the page
+round_id string | round
+url_key binary | key of the URL
+url string | URL
+host string | host
+parser_version string | version of the parser
+kind string | html, text, json, xml, pdf, docx, sitemap, feed or other
+media_type string | media type as sent
+charset string | encoding (WHATWG name)
+title string | title
+description string | meta description
+keywords string | meta keywords
+author string | author
+published string | date of publication as written
+declared_language string | language that the page declares
+language string | language of the text, detected
+robots_meta array<string> | directives in force for us
+noindex boolean | text not kept
+nofollow boolean | links not followed
+canonical string | rel=canonical, canonical form
+signals string | machine-readable opt-out signals (JSON)
+metadata string | Open Graph, JSON-LD and other structured data (JSON)
+text string | visible text; null with noindex
+main_text string | text without boilerplate; null with noindex
+text_bytes bigint | length of the visible text
+decoded_bytes bigint | length of the decoded body
+body_sha256 string | SHA-256 of the decoded body
+clean_sha256 string | SHA-256 of structure, text and links (HTML)
+text_sha256 string | SHA-256 of the normalised text; null without text
+simhash bigint | 64-bit SimHash; null without text
+minhash binary | 128 MinHash values, 32-bit little-endian; null without text
+links int | links found
+flags array<string> | truncated, cross_site_canonical, many_same_shape ...
+""",
+    ),
+    make_table(
+        "links",
+        "The LinkDb: one row for each link of a stored page.",
+        "capture_id n",
+        "round_id",
+        """
+capture_id string | capture of the page
+round_id string | round
+n int | order on the page
+from_key binary | key of the page
+from_url string | the page
+to_key binary | key of the target; null when refused
+to_url string | target, canonical; as written when refused
+to_host string | host of the target
+anchor string | anchor text
+rel string | rel
+kind string | a, area, canonical, redirect, image ...
+refused string | reason why it does not enter the frontier
+""",
+    ),
+    make_table(
+        "rejects",
+        "What was refused on the way in, and why.",
+        "round_id stage n",
+        "round_id stage",
+        """
+round_id string | round
+stage string | stage
+n bigint | order
+item string | URL or line as given
+reason string | reason from the closed list
+detail string | detail
+capture_id string | page on which it was found
+""",
+    ),
+)
