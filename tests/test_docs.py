@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from crawlkit.cli.main import load_all
-from crawlkit.cli.verbs import EXAMPLES
+from crawlkit.cli.main import EXAMPLES, load_all
 from crawlkit.config import Config
 
 ROOT = Path(__file__).parents[1]

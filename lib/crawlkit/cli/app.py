@@ -61,6 +61,7 @@ RoundId = Annotated[
     typer.Option("--round-id", metavar="ID", help="Name of the round (default: the newest open)."),
 ]
 DEFAULT_DATA = "crawl-data"
+MAX_CELL_CHARS = 120
 
 
 def emit(
@@ -73,6 +74,25 @@ def emit(
 def to_json(value: dict[str, Any]) -> str:
     """An answer that has no text of its own, as indented JSON."""
     return json.dumps(value, indent=1, default=str)
+
+
+def rows_text(rows: list[dict[str, Any]]) -> str:
+    """Rows as a plain text table."""
+    if not rows:
+        return "(no rows)"
+    names = list(rows[0])
+    cells = [[_cell(r[n])[:MAX_CELL_CHARS] for n in names] for r in rows]
+    width = [max(len(n), *(len(c[i]) for c in cells)) for i, n in enumerate(names)]
+    lines = [names, ["-" * w for w in width], *cells]
+    return "\n".join(
+        "  ".join(c.ljust(w) for c, w in zip(line, width, strict=True)).rstrip() for line in lines
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value.hex() if isinstance(value, bytes | bytearray) else str(value)
 
 
 @app.callback(invoke_without_command=True)

@@ -17,10 +17,10 @@ from crawlkit.cli.app import (
     Sets,
     app,
     emit,
+    rows_text,
 )
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.settings import find_crawl, parse_now, read_config
-from crawlkit.cli.text import rows_text
 from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.open_crawl import check_tables
 from crawlkit.crawl.state import Crawl

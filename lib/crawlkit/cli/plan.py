@@ -1,13 +1,17 @@
-"""`crawlkit plan`: before a crawl."""
+"""Verbs before a crawl: plan, doctor."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-from crawlkit.cli.app import AsJson, app, emit
+from crawlkit.cli.app import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit
 from crawlkit.cli.errors import report_errors
+from crawlkit.cli.settings import read_config
+from crawlkit.observe.doctor import doctor as look
+from crawlkit.observe.doctor import report, report_text
 from crawlkit.planner.plan_command import plan_command, plan_text
 
 
@@ -41,3 +45,20 @@ def plan(
     crawlkit plan --profile 1e7-a-day --input page_bytes=60e3 --input machine_usd_h=0.4 --measure
     """
     emit(plan_command(profile, list(input_ or ()), measure), as_json, plan_text)
+
+
+@app.command()
+@report_errors
+def doctor(
+    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
+) -> None:
+    """What this machine and the stores lack for a crawl, and how to fix it. Exit 2 if something is
+    missing.
+
+    \b
+    crawlkit doctor --data site --config my.yaml
+    """
+    found = report(look(data, read_config(config, set_), Path("conf/jars.lock")))
+    emit(found, as_json, report_text)
+    if not found["ok"]:
+        raise typer.Exit(2)

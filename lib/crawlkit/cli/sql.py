@@ -17,10 +17,10 @@ from crawlkit.cli.app import (
     Sets,
     app,
     emit,
+    rows_text,
 )
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.settings import read_config
-from crawlkit.cli.text import rows_text
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.observe.views import VIEWS

@@ -1,7 +1,8 @@
-"""Verbs beside the rounds: rebuild, rebucket, purge, import, audit, reconcile."""
+"""Verbs beside the rounds: rebuild, rebucket, purge, import, audit, reconcile, serve."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -12,6 +13,7 @@ from crawlkit.cli.crawl import open_job
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.settings import actor, find_crawl, parse_now, read_config
 from crawlkit.config import ConfigError
+from crawlkit.control.serve import run as serve_api
 from crawlkit.exports.source import Source
 from crawlkit.report.audit import audit as audit_requests
 from crawlkit.round.progress import Progress
@@ -219,3 +221,28 @@ def reconcile(
     emit(found, as_json, reconcile_text)
     if not found["ok"]:
         raise typer.Exit(1)
+
+
+@app.command()
+@report_errors
+def serve(
+    data: Data = DEFAULT_DATA,
+    host: Annotated[
+        Optional[str], typer.Option("--host", help="Address to listen on (default: control.host).")
+    ] = None,
+    port: Annotated[
+        Optional[int],
+        typer.Option("--port", min=0, max=65535, help="Port (default: control.port)."),
+    ] = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+) -> None:
+    """The control API and its status page (docs/api.md).
+
+    Needs a token: control.token, CRAWLKIT_TOKEN by default.
+    """
+
+    def log(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    serve_api(data, read_config(config, set_), host, port, log)

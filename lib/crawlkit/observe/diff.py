@@ -12,8 +12,7 @@ from crawlkit.adapters.lake.duckdb_reader import ask
 from crawlkit.config import ConfigError
 from crawlkit.crawl.state import Crawl
 from crawlkit.observe.views import VIEWS
-from crawlkit.report.style import read_css
-from crawlkit.report.write import put_file
+from crawlkit.report.files import put_file, read_css
 
 MAX_ROWS = 10_000
 # group -> SQL with one row a figure: name, value; {round}: the round's id

@@ -10,16 +10,14 @@ from __future__ import annotations
 import datetime
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 from crawlkit.adapters.lake.delta import quote
-from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.crawl.open_crawl import OpenCrawl
-from crawlkit.crawl.state import Crawl
 from crawlkit.model import Round
 from crawlkit.report.alerts import evaluate, load_rules, round_values
 from crawlkit.report.audit import audit
+from crawlkit.report.files import put_file
 from crawlkit.report.history import make_metrics, read_history
 from crawlkit.report.metrics import live_values, prometheus_text
 from crawlkit.report.page import render
@@ -79,17 +77,6 @@ def _round_metrics(job: OpenCrawl, round_: Round) -> list[dict[str, Any]]:
         {"round_id": round_.id, "name": n, "labels": "{}", "value": float(v)}
         for n, v in values.items()
     ]
-
-
-def put_file(crawl: Crawl, name: str, text: str) -> None:
-    """Write a file of the report, in a folder or in S3; it appears whole."""
-    if "://" in crawl.report:
-        return open_objects(crawl.report, crawl.cfg.s3).put(name, text.encode())
-    folder = Path(crawl.report)
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f".{name}.part"
-    part.write_text(text, "utf-8")
-    part.replace(folder / name)
 
 
 def _iso(t: float) -> str:

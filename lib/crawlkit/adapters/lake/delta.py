@@ -443,7 +443,8 @@ class Tables:
         """(path, bytes, rows) of the current files of some partitions, without those that have no
         row `above`.
         """
-        actions = pa.table(log.get_add_actions(flatten=True))
+        reader = pa.RecordBatchReader.from_stream(log.get_add_actions(flatten=True))
+        actions = reader.read_all()
         wanted = {f"partition.{c}": {str(v) for v in values} for c, values in (part or {}).items()}
         values = [actions.column(c).to_pylist() for c in wanted]
         most = (
