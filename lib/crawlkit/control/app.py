@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
 
 from crawlkit import __version__
-from crawlkit.adapters.lake.delta import TableError
+from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.objects import StoreUnavailable
 from crawlkit.config import Config

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from crawlkit.adapters.lake.delta import Part, TableError, Tables
+from crawlkit.adapters.lake.table_reader import Part, TableError
+from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.lake.parquet import arrow_table
 from crawlkit.adapters.store.flock import FileLock
 from crawlkit.adapters.store.lease import LeaseLock

@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from crawlkit.adapters.lake.delta import quote
+from crawlkit.adapters.lake.sql_text import quote
 from crawlkit.adapters.lake.duckdb_reader import ask
 from crawlkit.config import ConfigError
 from crawlkit.crawl.state import Crawl

@@ -12,7 +12,7 @@ import json
 import time
 from typing import Any
 
-from crawlkit.adapters.lake.delta import quote
+from crawlkit.adapters.lake.sql_text import quote
 from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.model import Round
 from crawlkit.report.alerts import evaluate, load_rules, round_values

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from crawlkit.adapters.lake.delta import in_list, quote
+from crawlkit.adapters.lake.sql_text import in_list, quote
 from crawlkit.adapters.lake.parquet import add_action
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.parts import part_keys, read_part

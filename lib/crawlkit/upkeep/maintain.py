@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from crawlkit.adapters.lake.delta import Part
+from crawlkit.adapters.lake.table_reader import Part
 from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.adapters.warc.capture_log import only_log

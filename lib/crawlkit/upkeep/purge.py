@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from crawlkit.adapters.lake.delta import in_list
+from crawlkit.adapters.lake.sql_text import in_list
 from crawlkit.adapters.store.parts import encode_part, part_keys, read_part
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.adapters.warc.rewrite import KEPT, blanked

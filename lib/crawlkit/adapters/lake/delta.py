@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import operator
 import random
 import re
 import tempfile
@@ -27,8 +26,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute
+from deltalake import CommitProperties
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from crawlkit.adapters.lake.parquet import (
     TableWriter,
@@ -38,18 +38,15 @@ from crawlkit.adapters.lake.parquet import (
     delta_schema,
     write_files,
 )
-from crawlkit.adapters.store.objects import StoreUnavailable
-from crawlkit.adapters.store.open_store import open_objects
-from crawlkit.config import S3
-from crawlkit.tables import ARROW, FILES_DDL, TABLES, Table
+from crawlkit.adapters.lake.sql_text import in_list, spark_place
+from crawlkit.adapters.lake.table_reader import Above, Part, TableError, TableReader
+from crawlkit.config.operation_sections import S3
+from crawlkit.tables import TABLES
+from crawlkit.tables.schema import FILES_DDL, Table
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
-    from deltalake.transaction import AddAction
     from pyspark.sql import DataFrame, SparkSession
 
-Part = Mapping[str, Sequence[str | int]]  # partition column -> its values
-Above = tuple[str, int]  # column, value
 DIRECT_FILES = 1000
 S3_DIRECT_FILES = 16  # each costs three calls of planning, two of them one after the other
 APPEND_TRIES = 10  # an addition meets at most a compaction
@@ -59,39 +56,30 @@ _STATS = "delta.dataSkippingStatsColumns"
 _LEFT = re.compile(r"[0-9a-f]{32}\.parquet")  # as delta_files.py names them
 
 
-class TableError(RuntimeError):
-    """A table is missing, damaged or not ours; the message names it."""
-
-    exit_code = 2
-
-
-class Tables:
-    """The tables below `root`: a folder, or s3://bucket/prefix with the access of `s3`."""
+class Tables(TableReader):
+    """The tables, read by Spark too, and written by commits of our own."""
 
     def __init__(
         self,
-        spark: "Callable[[], SparkSession]",
+        spark: Callable[[], SparkSession],
         root: str,
         guard: Callable[[], None] = lambda: None,
         s3: S3 = S3(),
         spool: Path | None = None,
     ) -> None:
-        """spark: gives the session, asked for when a DataFrame is wanted.
+        """Opens nothing.
 
-        spool: local folder of files on their way to S3.
+        Args:
+            spark: gives the session when a DataFrame is wanted.
+            root: folder or s3://bucket/prefix of the tables.
+            guard: called just before each commit.
+            spool: local folder of files on their way to S3.
         """
-        self._spark, self.root, self.guard, self._s3, self._spool = (
-            spark,
-            root.rstrip("/"),
-            guard,
-            s3,
-            spool or Path(tempfile.gettempdir()),
-        )
-        self._store = open_objects(self.root, s3) if "://" in root else None
+        super().__init__(root, s3)
+        self._spark = spark
+        self.guard = guard
+        self._spool = spool or Path(tempfile.gettempdir())
         self._writable: frozenset[str] | None = None  # None: every table
-        self._seen: set[str] = (
-            set()
-        )  # tables in S3 that are there: they stay, and each look is a call
 
     @functools.cached_property
     def spark(self) -> "SparkSession":
@@ -105,21 +93,6 @@ class Tables:
             yield
         finally:
             self._writable = before
-
-    def path(self, name: str) -> str:
-        return f"{self.root}/{TABLES[name].name}"
-
-    def exists(self, name: str) -> bool:
-        """Raises StoreUnavailable, StoreRefused."""
-        if self._store is not None:
-            if name not in self._seen and self._store.any(f"{TABLES[name].name}/_delta_log/0"):
-                self._seen.add(name)
-            return name in self._seen
-        log = Path(self.path(name), "_delta_log")  # a first write that died leaves it empty
-        return (
-            next(log.glob("[0-9]*.json"), None) is not None
-            or next(log.glob("[0-9]*.parquet"), None) is not None
-        )
 
     def read(self, name: str, part: Part | None = None, above: Above | None = None) -> DataFrame:
         """The table, or some partitions of it; an empty frame of its schema if there are none.
@@ -175,96 +148,6 @@ class Tables:
         return self.spark.sql(
             f"SELECT {nulls} WHERE false"
         )  # a local relation: no task is started for it
-
-    def rows(
-        self, name: str, columns: Sequence[str], part: Part | None = None
-    ) -> list[dict[str, Any]]:
-        """Rows of a small table or partition, read without Spark; timestamps are Unix s.
-
-        Raises TableError, StoreUnavailable.
-        """
-        table = self.arrow(name, columns, part)
-        for i, field in enumerate(table.schema):
-            if pa.types.is_timestamp(field.type):
-                seconds = pa.compute.divide(
-                    table.column(i)
-                    .cast(pa.timestamp("us", "UTC"))
-                    .cast(pa.int64())
-                    .cast(pa.float64()),
-                    1e6,
-                )
-                table = table.set_column(i, field.name, seconds)
-        return table.to_pylist()
-
-    def arrow(self, name: str, columns: Sequence[str], part: Part | None = None) -> pa.Table:
-        """The same rows as Arrow."""
-        try:
-            return self.dataset(name, part).to_table(columns=list(columns))
-        except Exception as e:
-            raise self.unreadable(name, e) from None
-
-    def local_files(self, name: str, part: Part | None = None) -> list[str]:
-        """Paths of the current files of a table on this machine (of some partitions); none in S3.
-
-        Raises TableError.
-        """
-        try:
-            return (
-                [f"{self.path(name)}/{path}" for path, _, _ in self._files(self._log(name), part)]
-                if self._store is None and self.exists(name)
-                else []
-            )
-        except Exception as e:
-            raise self.unreadable(name, e) from None
-
-    def dataset(self, name: str, part: Part | None = None) -> pyarrow.dataset.Dataset:
-        """The table's current files, read as they are asked for; without rows where there is no
-        table. Raises TableError.
-        """
-        import pyarrow.dataset as ds  # it loads pandas, which takes 0.4 s
-
-        if not self.exists(name):
-            return ds.dataset(arrow_table(TABLES[name], []))
-        try:
-            dataset = self._log(name).to_pyarrow_dataset()
-            if lacks := self._lacks(name, dataset.schema.names):
-                dataset = dataset.replace_schema(
-                    pa.schema(
-                        [
-                            *dataset.schema,
-                            *(
-                                pa.field(c.name, ARROW[c.type])
-                                for c in TABLES[name].columns
-                                if c.name in lacks
-                            ),
-                        ]
-                    )
-                )
-        except Exception as e:
-            raise self.unreadable(name, e) from None
-        wanted = [
-            ds.field(c).isin(pa.array(list(values), dataset.schema.field(c).type))
-            for c, values in (part or {}).items()
-        ]
-        return dataset.filter(functools.reduce(operator.and_, wanted)) if wanted else dataset
-
-    def count(self, name: str, part: Part | None = None, above: Above | None = None) -> int:
-        """Rows of some partitions (None: of the table), from the log alone; with `above`, of the
-        files that have such a row.
-        """
-        return (
-            sum(n for _, _, n in self._files(self._log(name), part, above))
-            if self.exists(name)
-            else 0
-        )
-
-    def bytes(self, name: str) -> int:
-        """Size of the table's current files."""
-        return (
-            sum(size for _, size, _ in self._files(self._log(name), None))
-            if self.exists(name)
-            else 0
-        )
 
     def replace(
         self, name: str, data: "DataFrame | Sequence[Mapping[str, Any]]", part: Part | None = None
@@ -337,8 +220,6 @@ class Tables:
 
         Done once, whatever answers are lost.
         """
-        from deltalake.exceptions import CommitFailedError, DeltaError
-
         if self._writable is not None and t.name not in self._writable:
             raise TableError(
                 f"table {t.name} is not among those that this stage writes"
@@ -377,9 +258,6 @@ class Tables:
         self, t: Table, adds: "Sequence[AddAction]", part: Part | None, keep: bool, put_id: str
     ) -> tuple[int, Callable[[], None]]:
         """The version that a commit follows (-1: no table yet), and the commit."""
-        from deltalake import CommitProperties
-        from deltalake.transaction import RemoveAction, create_table_with_add_actions
-
         done = CommitProperties(custom_metadata={_PUT_ID: put_id}, max_commit_retries=0)
         if not self.exists(t.name):
             settings = {
@@ -421,50 +299,6 @@ class Tables:
             Path(self.root, key).read_bytes() if self._store is None else self._store.get(key)[0]
         ).decode("utf-8", "replace")
 
-    def _log(self, name: str) -> "DeltaTable":
-        from deltalake import DeltaTable
-
-        try:
-            return DeltaTable(self.path(name), storage_options=self._options())
-        except OSError as e:
-            raise e if self._store is None else self._unreachable(name, e) from None
-
-    def _options(self) -> dict[str, str] | None:
-        """delta-rs' storage options."""
-        if self._store is None:
-            return None
-        from crawlkit.adapters.store.s3_objects import delta_options
-
-        return delta_options(self._s3)
-
-    def _files(
-        self, log: "DeltaTable", part: Part | None, above: Above | None = None
-    ) -> Iterator[tuple[str, int, int]]:
-        """(path, bytes, rows) of the current files of some partitions, without those that have no
-        row `above`.
-        """
-        reader = pa.RecordBatchReader.from_stream(log.get_add_actions(flatten=True))
-        actions = reader.read_all()
-        wanted = {f"partition.{c}": {str(v) for v in values} for c, values in (part or {}).items()}
-        values = [actions.column(c).to_pylist() for c in wanted]
-        most = (
-            actions.column(f"max.{above[0]}").to_pylist()
-            if above is not None and f"max.{above[0]}" in actions.column_names
-            else None
-        )
-        for i, (path, size, rows) in enumerate(
-            zip(
-                *(actions.column(c).to_pylist() for c in ("path", "size_bytes", "num_records")),
-                strict=True,
-            )
-        ):
-            below = most is not None and most[i] is not None and most[i] <= above[1]
-            if not below and all(
-                str(column[i]) in allowed
-                for column, allowed in zip(values, wanted.values(), strict=True)
-            ):
-                yield path, size, rows
-
     def conform(self, name: str, df: "DataFrame") -> DataFrame:
         """`df` with exactly the table's columns, in order, cast; what it lacks is null."""
         have = set(df.columns)
@@ -477,8 +311,6 @@ class Tables:
 
     def compact(self, name: str, vacuum_hours: float) -> None:
         """Join small files, then remove files that no version younger than `vacuum_hours` names."""
-        from deltalake.exceptions import DeltaError
-
         give_up = time.monotonic() + self._s3.give_up_s
         while self.exists(name):
             self.guard()
@@ -514,16 +346,6 @@ class Tables:
             file.unlink(missing_ok=True)
         return self._store.abort_unfinished(begun_before) + len(left)
 
-    def _lacks(self, name: str, have: Sequence[str]) -> list[str]:
-        """Columns that the table got in a later version of this program: null until it is next
-        written. Raises TableError if it is no table of ours.
-        """
-        t = TABLES[name]
-        lacks = [c for c in t.column_names if c not in have]
-        if foreign := [c for c in lacks if c in (*t.key, *t.partition_by)]:
-            raise TableError(f"it has no column {', '.join(foreign)}")
-        return lacks
-
     def _widen(self, t: Table) -> None:
         """Give a table of an earlier version the columns that it lacks, and statistics of those
         that it is read by now; commits of their own.
@@ -538,49 +360,3 @@ class Tables:
             ):  # of other columns none is told, though the files' own lines have them
                 self.guard()
                 log.alter.set_table_properties({_STATS: ",".join(t.stats)})
-
-    def unreadable(self, name: str, e: Exception) -> Exception:
-        """What to raise when a table's files cannot be read."""
-        if self._store is not None and isinstance(e, OSError):
-            return self._unreachable(name, e)
-        what = "it" if self._store is not None else "the folder"
-        return TableError(
-            f"table {name} at {self.path(name)} cannot be read: {str(e).splitlines()[0]:.300};"
-            f" restore {what} from a copy"
-        )
-
-    def _unreachable(self, name: str, e: Exception) -> StoreUnavailable:
-        return self.unreachable(self.path(name), e, f"table {name} at ")
-
-    @staticmethod
-    def unreachable(place: str, e: Exception, what: str = "") -> StoreUnavailable:
-        """What to raise when the store of a place does not answer."""
-        said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(e)).split())
-        return (
-            e
-            if isinstance(e, StoreUnavailable)
-            else StoreUnavailable(
-                f"{what}{place} cannot be reached: {said:.400}; check that the store is up and"
-                " s3.endpoint_url is right"
-            )
-        )
-
-
-def spark_place(place: str) -> str:
-    """A place as Spark names it: its file system for S3 is s3a."""
-    return place.replace("s3://", "s3a://", 1) if place.startswith("s3://") else place
-
-
-def quote(value: str) -> str:
-    """A SQL string literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def in_list(column: str, values: Sequence[str | int]) -> str:
-    """`column IN (...)`, never empty (an empty list matches nothing)."""
-    return (
-        f"{column} IN"
-        f" ({', '.join(quote(v) if isinstance(v, str) else str(v) for v in sorted(values))})"
-        if values
-        else "false"
-    )

@@ -14,7 +14,8 @@ from typing import Any
 
 import duckdb
 
-from crawlkit.adapters.lake.delta import Part, Tables
+from crawlkit.adapters.lake.delta import Tables
+from crawlkit.adapters.lake.table_reader import Part
 from crawlkit.tables import TABLES
 
 MACROS = (

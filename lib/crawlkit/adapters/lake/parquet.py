@@ -10,18 +10,18 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
+from deltalake import Field, Schema
+from deltalake.schema import ArrayType, PrimitiveType
+from deltalake.transaction import AddAction
 
 from crawlkit.adapters.store.open_store import open_objects
-from crawlkit.config import S3
-from crawlkit.tables import ARROW, Table
-
-if TYPE_CHECKING:
-    from deltalake.transaction import AddAction
+from crawlkit.config.operation_sections import S3
+from crawlkit.tables.schema import ARROW, Table
 
 STRING_PREFIX = 32  # characters of a string that statistics keep
 GROUP_BYTES = 64 << 20  # of a row group
@@ -155,10 +155,8 @@ class _File:
         )
 
 
-def add_action(row: Mapping[str, Any]) -> "AddAction":
+def add_action(row: Mapping[str, Any]) -> AddAction:
     """Delta's add action of an `FILES` row."""
-    from deltalake.transaction import AddAction
-
     return AddAction(
         row["path"],
         row["bytes"],
@@ -230,11 +228,8 @@ def _bound(value: Any, up: bool) -> Any:
     return value
 
 
-def delta_schema(t: Table) -> Any:
+def delta_schema(t: Table) -> Schema:
     """The Delta schema of a table, with its columns' comments."""
-    from deltalake import Field, Schema
-    from deltalake.schema import ArrayType, PrimitiveType
-
     kinds = {"int": "integer", "bigint": "long"}
     return Schema(
         [
