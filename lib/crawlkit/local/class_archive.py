@@ -13,7 +13,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from crawlkit.config import parse_config
+from crawlkit.local.sample_site import serve
+from crawlkit.round.drive import run_round
+from crawlkit.round.job import make_job
 from crawlkit.runtime.jars import archive_file
+from crawlkit.runtime.session import java_options
 
 
 def make_archive(site: Path, target: Path, limit_s: float = 300) -> None:
@@ -21,12 +26,6 @@ def make_archive(site: Path, target: Path, limit_s: float = 300) -> None:
 
     Raises OSError, RuntimeError, what a crawl raises.
     """
-    from crawlkit.config import parse_config
-    from crawlkit.local.sample_site import serve
-    from crawlkit.round.drive import run_round
-    from crawlkit.round.job import make_job
-    from crawlkit.runtime.session import java_options
-
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="crawlkit-classes-") as folder, serve(site) as web:

@@ -71,36 +71,17 @@ def _many_of_one_shape(rows: list[dict[str, Any]], limit: int) -> bool:
     return len(rows) > limit and max(Counter(url_shape(r["url"]) for r in rows).values()) > limit
 
 
-def _page_row(page: Page, decoded_bytes: int, row: dict[str, Any], cut: bool) -> dict[str, Any]:
+def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool) -> Row:
+    """The columns of `pages`. cut: the body is not whole."""
     robots, meta, keep = page.robots, page.metadata, not page.robots.noindex
-    flags = sorted(
-        {
-            *page.flags,
-            *(["truncated"] if cut or row["truncated"] else ()),
-            *(["noindex"] if robots.noindex else ()),
-            *(["nofollow"] if robots.nofollow else ()),
-            *(
-                ["content_type_not_parsed"]
-                if page.error == Reason.CONTENT_TYPE_NOT_PARSED
-                else ["text_partial"]
-                if page.error
-                else ()
-            ),
-        }
-    )
-    signals = {
-        "ai": list(robots.ai_signals),
-        "tdm_reservation": robots.tdm_reservation,
-        "tdm_policy": robots.tdm_policy,
-    }
-    structured = {k: v for k, v in {"open_graph": meta.og, **page.structured}.items() if v}
+    prints = page.prints
     return {
-        "url_key": row["url_key"],
-        "url": row["url"],
-        "host": row["host"],
+        "url_key": item["url_key"],
+        "url": item["url"],
+        "host": item["host"],
         "parser_version": __version__,
         "kind": page.kind,
-        "media_type": media_type(row["content_type"]) or None,
+        "media_type": media_type(item["content_type"]) or None,
         "charset": page.encoding.name if page.encoding else None,
         "title": meta.title,
         "description": meta.description,
@@ -113,23 +94,47 @@ def _page_row(page: Page, decoded_bytes: int, row: dict[str, Any], cut: bool) ->
         "noindex": robots.noindex,
         "nofollow": robots.nofollow,
         "canonical": page.links.canonical,
-        "signals": (
-            json.dumps(signals, sort_keys=True)
-            if any(v not in (None, []) for v in signals.values())
-            else None
-        ),
-        "metadata": (
-            json.dumps(structured, sort_keys=True, default=str) if structured and keep else None
-        ),
+        "signals": _signals(page),
+        "metadata": _structured(page) if keep else None,
         "text": page.text if keep and page.text else None,
         "main_text": page.main_text if keep and page.main_text else None,
         "text_bytes": len(page.text.encode("utf-8", "replace")),
         "decoded_bytes": decoded_bytes,
         "body_sha256": page.body_sha256,
         "clean_sha256": page.clean_sha256,
-        "text_sha256": page.prints.text_sha256 if keep else None,
-        "simhash": page.prints.simhash if keep else None,
-        "minhash": page.prints.minhash if keep else None,
+        "text_sha256": prints.text_sha256 if keep else None,
+        "simhash": prints.simhash if keep else None,
+        "minhash": prints.minhash if keep else None,
         "links": 0,
-        "flags": flags,
+        "flags": _flags(page, cut or bool(item["truncated"])),
     }
+
+
+def _flags(page: Page, is_truncated: bool) -> list[str]:
+    flags = {*page.flags}
+    named = (
+        (is_truncated, "truncated"),
+        (page.robots.noindex, "noindex"),
+        (page.robots.nofollow, "nofollow"),
+        (page.error == Reason.CONTENT_TYPE_NOT_PARSED, "content_type_not_parsed"),
+        (page.error and page.error != Reason.CONTENT_TYPE_NOT_PARSED, "text_partial"),
+    )
+    return sorted(flags | {name for holds, name in named if holds})
+
+
+def _signals(page: Page) -> str | None:
+    """The page's opt-out signals for AI and text and data mining, as JSON."""
+    signals = {
+        "ai": list(page.robots.ai_signals),
+        "tdm_reservation": page.robots.tdm_reservation,
+        "tdm_policy": page.robots.tdm_policy,
+    }
+    is_said = any(v not in (None, []) for v in signals.values())
+    return json.dumps(signals, sort_keys=True) if is_said else None
+
+
+def _structured(page: Page) -> str | None:
+    """Open Graph and structured data, as JSON."""
+    data = {"open_graph": page.metadata.og, **page.structured}
+    kept = {name: v for name, v in data.items() if v}
+    return json.dumps(kept, sort_keys=True, default=str) if kept else None

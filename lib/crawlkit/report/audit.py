@@ -14,6 +14,19 @@ from crawlkit.rules.robots.fetching import KeptCopy, RobotsVerdict, verdict_of
 from crawlkit.rules.url.canonical import origin_of
 from crawlkit.rules.url.domains import registered_domain
 
+_COLUMNS = (
+    "url",
+    "host",
+    "kind",
+    "slot",
+    "round_id",
+    "ip",
+    "started",
+    "ended",
+    "delay_ms",
+    "reason",
+)
+
 
 def audit(job: OpenCrawl, round_id: str | None = None) -> dict[str, Any]:
     """Violations over the requests of one round or of all.
@@ -27,72 +40,56 @@ def audit(job: OpenCrawl, round_id: str | None = None) -> dict[str, Any]:
     requests at most.
     """
     part = {"round_id": [job.crawl.round(round_id).id]} if round_id else None
-    rows = [
-        r
-        for r in job.tables.rows(
-            "captures",
-            [
-                "url",
-                "host",
-                "kind",
-                "slot",
-                "round_id",
-                "ip",
-                "started",
-                "ended",
-                "delay_ms",
-                "reason",
-            ],
-            part,
-        )
-        if r["started"] is not None
-    ]
-    copies = _Copies(
-        job.tables.rows("robots", ["origin", "fetched_at", "status", "body"]), job.cfg.robots
-    )
-    parallel: dict[str, int] = {}  # the most that an operator has ever allowed a host
-    for c in job.tables.rows("commands", ["target", "arguments"], {"verb": ["host_set"]}):
-        parallel[c["target"]] = max(
-            parallel.get(c["target"], 1), json.loads(c["arguments"])["parallel"]
-        )
-    known_rounds, today = set(job.crawl.round_ids()), audited_rules(job.cfg)
-    rules = {
-        r: (job.crawl.round(r).rules if r in known_rounds else None) or today
-        for r in {row["round_id"] for row in rows}
-    }
-
-    def sent(r: dict[str, Any]) -> Sent:
-        rule = rules[r["round_id"]]
-        fine = (
-            r["kind"] == "robots"
-            or r["reason"] == Reason.PURGED
-            or r["url"].endswith("/robots.txt")
-            or copies.allow(r["url"], r["started"], rule)
-        )
-        return Sent(
-            r["host"],
-            r["started"],
-            r["ended"],
-            (r["delay_ms"] or 0) / 1000,
-            registered_domain(r["host"]),
-            f"{r['round_id']} {r['slot']} {r['ip']}" if r["ip"] else None,
-            fine,
-            parallel.get(r["host"], 1),
-            r["url"],
-            (rule["domain_delay_s"], rule["ip_delay_s"]),
-        )
-
-    log = [sent(r) for r in rows]
+    rows = [r for r in job.tables.rows("captures", _COLUMNS, part) if r["started"] is not None]
+    rules = _rules_of(job, {row["round_id"] for row in rows})
+    kept = job.tables.rows("robots", ["origin", "fetched_at", "status", "body"])
+    copies, parallel = _Copies(kept, job.cfg.robots), _parallel(job)
+    log = [_sent(r, rules[r["round_id"]], copies, parallel) for r in rows]
     found = violations(log)
-    by_kind = {
-        k: sum(v.kind == k for v in found) for k in ("disallowed", "host", "domain", "address")
-    }
+    kinds = ("disallowed", "host", "domain", "address")
     return {
         "requests": len(log),
         "violations": len(found),
-        **by_kind,
+        **{k: sum(v.kind == k for v in found) for k in kinds},
         "examples": [v._asdict() for v in found[:20]],
     }
+
+
+def _rules_of(job: OpenCrawl, rounds: set[str]) -> dict[str, dict[str, Any]]:
+    """The settings by which each round's requests are judged."""
+    known, today = set(job.crawl.round_ids()), audited_rules(job.cfg)
+    return {r: (job.crawl.round(r).rules if r in known else None) or today for r in rounds}
+
+
+def _parallel(job: OpenCrawl) -> dict[str, int]:
+    """The most requests at once that an operator has ever allowed a host."""
+    most: dict[str, int] = {}
+    for c in job.tables.rows("commands", ["target", "arguments"], {"verb": ["host_set"]}):
+        allowed = json.loads(c["arguments"])["parallel"]
+        most[c["target"]] = max(most.get(c["target"], 1), allowed)
+    return most
+
+
+def _sent(
+    r: dict[str, Any], rule: dict[str, Any], copies: _Copies, parallel: dict[str, int]
+) -> Sent:
+    """A request as the pacing audit takes it. r: a row of `captures`."""
+    is_exempt = r["kind"] == "robots" or r["url"].endswith("/robots.txt")
+    is_allowed = (
+        is_exempt or r["reason"] == Reason.PURGED or copies.allow(r["url"], r["started"], rule)
+    )
+    return Sent(
+        r["host"],
+        r["started"],
+        r["ended"],
+        (r["delay_ms"] or 0) / 1000,
+        registered_domain(r["host"]),
+        f"{r['round_id']} {r['slot']} {r['ip']}" if r["ip"] else None,
+        is_allowed,
+        parallel.get(r["host"], 1),
+        r["url"],
+        (rule["domain_delay_s"], rule["ip_delay_s"]),
+    )
 
 
 class _Copies:

@@ -91,47 +91,23 @@ def build_session(
         raise SessionError(str(e)) from None
     from pyspark.sql import SparkSession
 
-    jars = jar_folder()
-    builder = SparkSession.builder.appName(app)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit chose master, JARs and memory
-    if not submitted:
-        check_jars(jars)
-        executor_jars = f"{jars}/*"
-        if s3:
-            check_jars(s3_jar_folder(), S3_JARS, "S3", "conf/jars-s3.lock s3", "make setup-s3")
-            executor_jars += f"{os.pathsep}{s3_jar_folder()}/*"
-            # the driver's go behind Spark's own: so the class archive still fits
-            os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(
-                filter(None, (os.environ.get("SPARK_DIST_CLASSPATH"), f"{s3_jar_folder()}/*"))
-            )
-        builder = (
-            builder.master(cfg.master)
-            .config("spark.driver.memory", cfg.driver_memory)
-            .config("spark.driver.extraClassPath", f"{jars}/*")
-            .config("spark.executor.extraClassPath", executor_jars)
-            .config("spark.driver.extraJavaOptions", java_options(quick))
-            .config("spark.executor.extraJavaOptions", java_options(quick))
-        )
-        if scratch is not None:
-            builder = builder.config("spark.local.dir", str(scratch)).config(
-                "spark.sql.warehouse.dir", str(scratch / "warehouse")
-            )
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.update(jvm_locale(os.environ))
-    logging.getLogger("py4j").setLevel(
-        logging.CRITICAL
-    )  # a JVM that dies is told once, by cli.guarded
-    logging.getLogger().addFilter(
-        lambda record: record.module != "java_gateway"
-    )  # py4j says some of it by the root logger
-    for key, value in {
+    settings = {
+        **({} if submitted else _own_settings(cfg, scratch, quick, s3)),
         **SETTINGS,
         **({} if submitted else ONE_MACHINE),
         **(QUICK if quick else {}),
         "spark.sql.shuffle.partitions": str(cfg.shuffle_partitions),
         **cfg.extra,
-    }.items():
+    }
+    builder = SparkSession.builder.appName(app)
+    for key, value in settings.items():
         builder = builder.config(key, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.update(jvm_locale(os.environ))
+    # a JVM that dies is reported once, by cli/errors.py; py4j says some of it by the root logger
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
     try:
         if not submitted:
             _start_jvm(builder._options)
@@ -141,18 +117,50 @@ def build_session(
             f"Spark did not start: {first_cause(str(e)):.300}; check that Java 17 runs and that"
             " spark.* settings are right"
         ) from None
-    spark.sparkContext._accumulatorServer.handle_error = lambda *_: (
-        None
-    )  # prints a stack when the JVM has died; no public way
-    if (
-        spark.conf.get("spark.speculation", "false").lower() == "true"
-        or spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true"
-    ):
+    # it prints a stack when the JVM has died, and there is no public way to prevent that
+    spark.sparkContext._accumulatorServer.handle_error = lambda *_: None
+    _refuse_speculation(spark)
+    return spark
+
+
+def _own_settings(cfg: SparkConfig, scratch: Path | None, quick: bool, s3: bool) -> dict[str, str]:
+    """Master, memory, JARs and JVM options of a session that spark-submit did not start.
+
+    Raises SessionError.
+    """
+    jars = jar_folder()
+    check_jars(jars)
+    executor_jars = f"{jars}/*"
+    if s3:
+        check_jars(s3_jar_folder(), S3_JARS, "S3", "conf/jars-s3.lock s3", "make setup-s3")
+        executor_jars += f"{os.pathsep}{s3_jar_folder()}/*"
+        # the driver's go behind Spark's own: so the class archive still fits
+        before = os.environ.get("SPARK_DIST_CLASSPATH")
+        places = filter(None, (before, f"{s3_jar_folder()}/*"))
+        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(places)
+    settings = {
+        "spark.master": cfg.master,
+        "spark.driver.memory": cfg.driver_memory,
+        "spark.driver.extraClassPath": f"{jars}/*",
+        "spark.executor.extraClassPath": executor_jars,
+        "spark.driver.extraJavaOptions": java_options(quick),
+        "spark.executor.extraJavaOptions": java_options(quick),
+    }
+    if scratch is not None:
+        settings["spark.local.dir"] = str(scratch)
+        settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
+    return settings
+
+
+def _refuse_speculation(spark: "SparkSession") -> None:
+    """Raises SessionError if Spark may run a copy of a fetch task."""
+    key = "spark.speculation"
+    values = (spark.conf.get(key, "false"), spark.sparkContext.getConf().get(key, "false"))
+    if any(v.lower() == "true" for v in values):
         raise SessionError(
             "spark.speculation is on: a copied fetch task would ask a host twice; set"
             " spark.speculation=false"
         )
-    return spark
 
 
 def stop_session(spark: "SparkSession") -> None:

@@ -28,22 +28,53 @@ def cluster(
 ) -> DataFrame:
     """`duplicates`: the members of all clusters of two URLs and more, with canonical page and
     evidence.
+
+    Args:
+        contents, similar, ranks: the tables of these names, whole.
     """
     newest = Window.partitionBy("url_key").orderBy(F.desc("round_no"))
-    texts_of = contents.withColumn("place", F.row_number().over(newest)).where(
+    texts = contents.withColumn("place", F.row_number().over(newest)).where(
         "text_sha256 IS NOT NULL"
     )
-    current = texts_of.where("place = 1").select("url_key", "url", "capture_id", "text_sha256")
     merged = similar.where("merged").select("a_text", "b_text", "method", "distance", "jaccard")
+    members = _members(spark, texts, merged, ranks)
+    out = members.join(_nearest(merged, texts), "text_sha256", "left")
+    is_canonical = F.col("url_key") == F.col("cluster_id")
+    is_identical = F.col("text_sha256") == F.col("head_text")
+
+    def pick(canonical: Column, identical: Column, near: Column) -> Column:
+        return F.when(is_canonical, canonical).when(is_identical, identical).otherwise(near)
+
+    near_method = F.coalesce("near.method", F.lit("exact"))
+    evidence = pick(F.lit(None), F.col("canonical_url"), F.col("near.evidence_url"))
+    return out.select(
+        "url_key",
+        "url",
+        "capture_id",
+        "cluster_id",
+        "canonical_url",
+        "size",
+        pick(F.lit("canonical"), F.lit("exact"), near_method).alias("method"),
+        evidence.alias("evidence_url"),
+        pick(F.lit(0), F.lit(0), F.col("near.distance")).alias("distance"),
+        pick(F.lit(1.0), F.lit(1.0), F.col("near.jaccard")).alias("jaccard"),
+    )
+
+
+def _members(
+    spark: SparkSession, texts: DataFrame, merged: DataFrame, ranks: DataFrame
+) -> DataFrame:
+    """URLs of clusters of two and more, by their newest text, with size and canonical page."""
+    current = texts.where("place = 1").select("url_key", "url", "capture_id", "text_sha256")
     joined, roots = components(merged.select("a_text", "b_text").toArrow())
     root_of = spark.createDataFrame(pa.table({"text_sha256": joined, "root": roots}))
-    members = current.join(F.broadcast(root_of), "text_sha256", "left").withColumn(
+    rooted = current.join(F.broadcast(root_of), "text_sha256", "left").withColumn(
         "root", F.coalesce("root", "text_sha256")
     )
     whole = Window.partitionBy("root")
     best_first = whole.orderBy(F.desc(F.coalesce("inlinks", F.lit(0))), F.length("url"), "url")
-    ranked = (
-        members.withColumn("size", F.count("*").over(whole))
+    return (
+        rooted.withColumn("size", F.count("*").over(whole))
         .where("size > 1")
         .join(ranks.select("url_key", "inlinks"), "url_key", "left")
         .withColumns(
@@ -54,61 +85,32 @@ def cluster(
             }
         )
     )
-    # what a text that is not the canonical page's was compared with: its most alike neighbour
-    sides = merged.select(
-        F.col("a_text").alias("text_sha256"),
-        F.col("b_text").alias("other"),
-        "method",
-        "distance",
-        "jaccard",
-    ).unionByName(
-        merged.select(
-            F.col("b_text").alias("text_sha256"),
-            F.col("a_text").alias("other"),
-            "method",
-            "distance",
-            "jaccard",
-        )
-    )
-    # best a page that still has that text; a text that all have lost joins its neighbours still
-    some_url = (
-        texts_of.groupBy("text_sha256")
-        .agg(
-            F.min(
-                F.struct((F.col("place") > 1).alias("past"), F.col("url").alias("evidence_url"))
-            ).alias("page")
-        )
+
+
+def _nearest(merged: DataFrame, texts: DataFrame) -> DataFrame:
+    """`near` of each text: the evidence of its nearest neighbour, best one that a page still has.
+
+    A text that all pages have lost joins its neighbours still.
+    """
+    facts = ("method", "distance", "jaccard")
+    sides = [
+        merged.select(F.col(own).alias("text_sha256"), F.col(other).alias("other"), *facts)
+        for own, other in (("a_text", "b_text"), ("b_text", "a_text"))
+    ]
+    page = F.struct((F.col("place") > 1).alias("past"), F.col("url").alias("evidence_url"))
+    pages = (
+        texts.groupBy("text_sha256")
+        .agg(F.min(page).alias("page"))
         .select(F.col("text_sha256").alias("other"), "page.*")
     )
-    best = (
-        sides.join(some_url, "other")
+    evidence = F.struct(*facts, "evidence_url")
+    best = F.struct(~F.col("past"), "jaccard", "evidence_url")
+    return (
+        sides[0]
+        .unionByName(sides[1])
+        .join(pages, "other")
         .groupBy("text_sha256")
-        .agg(
-            F.max_by(
-                F.struct("method", "distance", "jaccard", "evidence_url"),
-                F.struct(~F.col("past"), "jaccard", "evidence_url"),
-            ).alias("near")
-        )
-    )
-    out = ranked.join(best, "text_sha256", "left")
-    head, same = F.col("url_key") == F.col("cluster_id"), F.col("text_sha256") == F.col("head_text")
-
-    def pick(canonical: Column, exact: Column, near: Column) -> Column:
-        return F.when(head, canonical).when(same, exact).otherwise(near)
-
-    return out.select(
-        "url_key",
-        "url",
-        "capture_id",
-        "cluster_id",
-        "canonical_url",
-        "size",
-        pick(F.lit("canonical"), F.lit("exact"), F.coalesce("near.method", F.lit("exact"))).alias(
-            "method"
-        ),
-        pick(F.lit(None), F.col("canonical_url"), F.col("near.evidence_url")).alias("evidence_url"),
-        pick(F.lit(0), F.lit(0), F.col("near.distance")).alias("distance"),
-        pick(F.lit(1.0), F.lit(1.0), F.col("near.jaccard")).alias("jaccard"),
+        .agg(F.max_by(evidence, best).alias("near"))
     )
 
 

@@ -169,50 +169,8 @@ def verify(
 
     pairs: `find_pairs`; texts: capture_id, text, text_bytes.
     """
-    captures = pa.table(
-        {
-            "capture_id": pc.unique(
-                pa.chunked_array(
-                    [*pairs["a_capture"].chunks, *pairs["b_capture"].chunks], pa.string()
-                )
-            )
-        }
-    )
-    sizes = (
-        texts.join(F.broadcast(spark.createDataFrame(captures)), "capture_id")
-        .select("capture_id", "text_bytes")
-        .toArrow()
-    )
-    share = share_out(
-        pairs, dict(zip(*(column.to_pylist() for column in sizes.columns), strict=True))
-    )
-    numbered = pairs.select([*SIDES[:4], "distance"]).append_column(
-        "share", pa.array(share, pa.int32())
-    )
-    sides = (
-        pa.concat_tables(
-            [
-                numbered.select([side, "share"]).rename_columns(["capture_id", "share"])
-                for side in SIDES[2:4]
-            ]
-        )
-        .group_by(["capture_id", "share"])
-        .aggregate([])
-    )
-    bodies = texts.join(F.broadcast(spark.createDataFrame(sides)), "capture_id").select(
-        "share", "capture_id", "text", F.lit(None).cast("binary").alias("pairs")
-    )
-    asked = spark.createDataFrame(
-        pa.Table.from_arrays(
-            [pa.array(c, f.type) for c, f in zip(_by_share(numbered), _ASKED, strict=True)],
-            schema=_ASKED,
-        )
-    ).select(
-        "share",
-        F.lit(None).cast("string").alias("capture_id"),
-        F.lit(None).cast("string").alias("text"),
-        "pairs",
-    )
+    share = pa.array(share_out(pairs, _text_bytes(spark, pairs, texts)), pa.int32())
+    numbered = pairs.select([*SIDES[:4], "distance"]).append_column("share", share)
     policy = NearPolicy(jaccard=cfg.jaccard, hamming=cfg.hamming)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -227,11 +185,45 @@ def verify(
                     yield _judge(pa.ipc.open_stream(r["pairs"]).read_all(), known, policy, round_id)
 
     both = (
-        bodies.unionByName(asked)
+        _texts_by_share(spark, numbered, texts)
+        .unionByName(_pairs_by_share(spark, numbered))
         .repartition("share")
         .sortWithinPartitions("share", F.col("capture_id").desc())
     )
     return both.mapInArrow(lambda batches: writer().write(judge(batches)), FILES_DDL)
+
+
+def _text_bytes(spark: SparkSession, pairs: pa.Table, texts: DataFrame) -> dict[str, int]:
+    """The size of each text that the pairs name, by capture."""
+    ends = [*pairs["a_capture"].chunks, *pairs["b_capture"].chunks]
+    captures = pa.table({"capture_id": pc.unique(pa.chunked_array(ends, pa.string()))})
+    sizes = (
+        texts.join(F.broadcast(spark.createDataFrame(captures)), "capture_id")
+        .select("capture_id", "text_bytes")
+        .toArrow()
+    )
+    return dict(zip(*(column.to_pylist() for column in sizes.columns), strict=True))
+
+
+def _texts_by_share(spark: SparkSession, numbered: pa.Table, texts: DataFrame) -> DataFrame:
+    """The texts of each share: share, capture_id, text, pairs (null)."""
+    sides = [
+        numbered.select([side, "share"]).rename_columns(["capture_id", "share"])
+        for side in SIDES[2:4]
+    ]
+    wanted = pa.concat_tables(sides).group_by(["capture_id", "share"]).aggregate([])
+    return texts.join(F.broadcast(spark.createDataFrame(wanted)), "capture_id").select(
+        "share", "capture_id", "text", F.lit(None).cast("binary").alias("pairs")
+    )
+
+
+def _pairs_by_share(spark: SparkSession, numbered: pa.Table) -> DataFrame:
+    """The pairs of each share: share, capture_id (null), text (null), pairs."""
+    columns = [pa.array(c, f.type) for c, f in zip(_by_share(numbered), _ASKED, strict=True)]
+    nothing = F.lit(None).cast("string")
+    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=_ASKED)).select(
+        "share", nothing.alias("capture_id"), nothing.alias("text"), "pairs"
+    )
 
 
 SHARE_BYTES = 4 << 20  # of texts whose shingles are held at a time

@@ -17,17 +17,18 @@ from pyspark.sql import DataFrame
 
 from crawlkit.config import Config
 from crawlkit.model import Round
-from crawlkit.outcomes import Refused
+from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.url.canonical import host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.rules.url.seed_lists import FORMS, Parse
-from crawlkit.rules.url.seeds import parse_seed
+from crawlkit.rules.url.seeds import Seed, parse_seed
 
 READS = ("buckets", "crawldb", "crawldb_log")
 WRITES = ("crawldb_log", "rejects")
 
+MAX_ITEM_CHARS = 2000
 _PIECE = re.compile(r"([/?#\s'\"]+)")
 
 
@@ -157,20 +158,11 @@ def read_lines(
         try:
             seed = parse(line, priority_class, policy)
             if seed is not None and len(seed.url) > max_url_bytes:
-                raise Refused(
-                    "url_too_long", f"{len(seed.url)} bytes, scope.max_url_bytes is {max_url_bytes}"
-                )
+                detail = f"{len(seed.url)} bytes, scope.max_url_bytes is {max_url_bytes}"
+                raise Refused(Reason.URL_TOO_LONG, detail)
         except Refused as e:
             counts["refused"] += 1
-            rejects.append(
-                {
-                    "stage": "inject",
-                    "n": n,
-                    "item": _mask(line.strip())[:2000],
-                    "reason": str(e.reason),
-                    "detail": f"line {n}: {_mask(e.detail)}",
-                }
-            )
+            rejects.append(_reject(n, line, e))
             continue
         if seed is None:
             counts["comments"] += 1
@@ -178,20 +170,34 @@ def read_lines(
         key = url_key(seed.url)
         if key in rows:
             counts["duplicates"] += 1
-            continue
-        host = host_of(seed.url)
-        domain = registered_domain(host)
-        rows[key] = found_row(
-            seed.url,
-            key,
-            host,
-            domain,
-            host_bucket(domain, buckets),
-            source=source,
-            now=now,
-            depth=seed.depth,
-            priority_class=seed.priority_class,
-            boost=seed.boost,
-            fetch_kind=seed.fetch_kind,
-        )
+        else:
+            rows[key] = _found(seed, key, source, now, buckets)
     return list(rows.values()), rejects, counts
+
+
+def _reject(n: int, line: str, e: Refused) -> dict[str, Any]:
+    return {
+        "stage": "inject",
+        "n": n,
+        "item": _mask(line.strip())[:MAX_ITEM_CHARS],
+        "reason": str(e.reason),
+        "detail": f"line {n}: {_mask(e.detail)}",
+    }
+
+
+def _found(seed: Seed, key: bytes, source: str, now: float, buckets: int) -> dict[str, Any]:
+    host = host_of(seed.url)
+    domain = registered_domain(host)
+    return found_row(
+        seed.url,
+        key,
+        host,
+        domain,
+        host_bucket(domain, buckets),
+        source=source,
+        now=now,
+        depth=seed.depth,
+        priority_class=seed.priority_class,
+        boost=seed.boost,
+        fetch_kind=seed.fetch_kind,
+    )

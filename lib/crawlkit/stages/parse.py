@@ -30,57 +30,48 @@ BATCH = 64
 
 
 def to_parse(
-    captures: DataFrame, fetchlist: DataFrame, host_ranks: DataFrame, vouched: DataFrame | None
+    captures: DataFrame, fetchlist: DataFrame, host_ranks: DataFrame, vouching: DataFrame | None
 ) -> DataFrame:
-    """The round's captures with something to read, each with where its payload stands and its
-    frontier row's place.
+    """The round's captures with something to read (ITEM_COLUMNS): each with where its payload is
+    stored and its place in the frontier.
 
     A revisit of another URL's copy is read from that copy; a revisit of the URL's own copy is
     unchanged and not read again.
-    vouched: url, vouched (parse_sitemap.vouched); None: the round has no sitemaps.
+
+    Args:
+        captures, fetchlist: of the round.
+        vouching: `vouching_origins`; None: the round has no sitemaps.
     """
     done = captures.where(
         "is_outcome AND kind <> 'robots' AND outcome IN ('fetched', 'redirected')"
     )
+    place = {"file": "filename", "offset": "record_offset", "length": "record_length"}
     copies = captures.where("record_type = 'response'").select(
         F.col("capture_id").alias("revisit_of"),
-        F.col("warc_filename").alias("c_file"),
-        F.col("warc_record_offset").alias("c_offset"),
-        F.col("warc_record_length").alias("c_length"),
+        *[F.col(f"warc_{stored}").alias(f"copy_{name}") for name, stored in place.items()],
     )
-    at = done.join(F.broadcast(copies), "revisit_of", "left")
+    ranks = host_ranks.select("host", "quality")
+    at = (
+        done.join(F.broadcast(copies), "revisit_of", "left")
+        .join(F.broadcast(ranks), "host", "left")
+        .withColumn("quality", F.coalesce("quality", F.lit(0.5)))
+    )
+    if vouching is None:
+        at = at.withColumn("vouched", F.array().cast("array<string>"))
+    else:
+        at = at.join(F.broadcast(vouching), "url", "left")
     row = fetchlist.where("kind <> 'robots'").select("url_key", "depth", "redirects", "domain")
     own = F.col("record_type") == "response"
-    at = at.join(F.broadcast(host_ranks.select("host", "quality")), "host", "left").withColumn(
-        "quality", F.coalesce("quality", F.lit(0.5))
-    )
-    at = (
-        at.withColumn("vouched", F.array().cast("array<string>"))
-        if vouched is None
-        else at.join(F.broadcast(vouched), "url", "left")
-    )
+    stored_at = {
+        name: F.when(own, F.col(f"warc_{stored}")).otherwise(F.col(f"copy_{name}"))
+        for name, stored in place.items()
+    }
+    columns = [c.split(" ", 1)[0] for c in ITEM_COLUMNS]
     return (
         at.join(row, "url_key")
-        .where(own | F.col("c_file").isNotNull())
-        .select(
-            "capture_id",
-            "kind",
-            "vouched",
-            "url_key",
-            "url",
-            "host",
-            "domain",
-            "depth",
-            "redirects",
-            "outcome",
-            "content_type",
-            "truncated",
-            "redirect_to",
-            "quality",
-            F.when(own, F.col("warc_filename")).otherwise(F.col("c_file")).alias("file"),
-            F.when(own, F.col("warc_record_offset")).otherwise(F.col("c_offset")).alias("offset"),
-            F.when(own, F.col("warc_record_length")).otherwise(F.col("c_length")).alias("length"),
-        )
+        .where(own | F.col("copy_file").isNotNull())
+        .withColumns(stored_at)
+        .select(*columns)
     )
 
 

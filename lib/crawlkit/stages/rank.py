@@ -57,56 +57,67 @@ def host_ranks(
 
     Ranks by the link graph come later; a host that nothing is known of has 0.5.
     """
+    ranked = authority.groupBy("domain").agg(F.max("authority").alias("authority"))
+    joined = (
+        hostdb.select("host", "domain", "pages")
+        .join(ranked, "domain", "left")
+        .join(_inlink_hosts(links), "host", "left")
+        .join(_error_shares(captures), "host", "left")
+        .join(_aliases(duplicates), "host", "left")
+        .withColumns(
+            {name: F.coalesce(name, F.lit(0.0)) for name in ("authority", "error_share", "aliases")}
+            | {"inlink_hosts": F.coalesce("inlink_hosts", F.lit(0))}
+        )
+    )
+    share = F.when(
+        F.col("pages") > 0, F.least(F.lit(1.0), F.col("aliases") / F.col("pages"))
+    ).otherwise(0.0)
+    quality = (
+        F.lit(0.5)
+        + F.least(F.lit(0.3), 0.1 * F.log10(1.0 + F.col("inlink_hosts")))
+        + 0.2 * F.col("authority")
+        - 0.3 * F.col("error_share")
+        - 0.2 * share
+    )
+    return joined.select(
+        "host",
+        "inlink_hosts",
+        "pages",
+        "error_share",
+        share.alias("duplicate_share"),
+        F.greatest(F.lit(0.0), F.least(F.lit(1.0), quality)).alias("quality"),
+        F.lit(round_no).alias("round_no"),
+    )
+
+
+def _inlink_hosts(links: DataFrame) -> DataFrame:
+    """Other hosts that link to each host: host, inlink_hosts."""
     from_host = F.regexp_extract("from_url", HOST_PATTERN, 1)
-    linked = (
+    return (
         links.where("refused IS NULL AND to_host IS NOT NULL")
         .where(from_host != F.col("to_host"))
         .groupBy(F.col("to_host").alias("host"))
         .agg(F.countDistinct(from_host).alias("inlink_hosts"))
     )
-    asked = (
+
+
+def _error_shares(captures: DataFrame) -> DataFrame:
+    """The share of each host's requests for pages that failed: host, error_share."""
+    is_error = F.col("outcome").isin("failed").cast("double") + (F.col("status") >= 500).cast(
+        "double"
+    )
+    return (
         captures.where("is_outcome AND kind = 'page' AND started IS NOT NULL")
         .groupBy("host")
-        .agg(
-            F.avg(
-                F.col("outcome").isin("failed").cast("double")
-                + (F.col("status") >= 500).cast("double")
-            ).alias("error_share")
-        )
+        .agg(F.avg(is_error).alias("error_share"))
     )
-    aliases = (
-        duplicates.where("method <> 'canonical'")
-        .groupBy(F.regexp_extract("url", HOST_PATTERN, 1).alias("host"))
-        .agg(F.count("*").alias("aliases"))
-    )
-    ranked = authority.groupBy("domain").agg(F.max("authority").alias("authority"))
-    all_ = (
-        hostdb.select("host", "domain", "pages")
-        .join(ranked, "domain", "left")
-        .join(linked, "host", "left")
-        .join(asked, "host", "left")
-        .join(aliases, "host", "left")
-    )
-    n = F.coalesce("inlink_hosts", F.lit(0))
-    share = F.when(
-        F.col("pages") > 0, F.least(F.lit(1.0), F.coalesce("aliases", F.lit(0)) / F.col("pages"))
-    ).otherwise(0.0)
-    quality = (
-        F.lit(0.5)
-        + F.least(F.lit(0.3), 0.1 * F.log10(1.0 + n))
-        + 0.2 * F.coalesce("authority", F.lit(0.0))
-        - 0.3 * F.coalesce("error_share", F.lit(0.0))
-        - 0.2 * share
-    )
-    return all_.select(
-        "host",
-        n.alias("inlink_hosts"),
-        "pages",
-        F.coalesce("error_share", F.lit(0.0)).alias("error_share"),
-        share.alias("duplicate_share"),
-        F.greatest(F.lit(0.0), F.least(F.lit(1.0), quality)).alias("quality"),
-        F.lit(round_no).alias("round_no"),
-    )
+
+
+def _aliases(duplicates: DataFrame) -> DataFrame:
+    """Pages of each host that duplicate another: host, aliases."""
+    host = F.regexp_extract("url", HOST_PATTERN, 1).alias("host")
+    copies = duplicates.where("method <> 'canonical'")
+    return copies.groupBy(host).agg(F.count("*").alias("aliases"))
 
 
 def param_rules(pages: DataFrame, round_no: int) -> DataFrame:
