@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Asked for though nothing imports them, each with its reason.
 NOT_IMPORTED = {
-    "delta-spark": "its JAR is the table format: conf/jars.lock and this version belong together",
+    "delta-spark": "its JAR is the table format: data/jars.lock and this version belong together",
     "pandas": "pyspark's Arrow functions ask for it",
 }
 

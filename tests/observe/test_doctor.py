@@ -104,7 +104,7 @@ def test_a_jar_that_is_missing_and_one_that_is_another(sound):
     (sound.tmp / "jars" / "a-1.jar").write_bytes(b"not it")
     (sound.tmp / "jars.lock").write_text(f"g a 1 {'0' * 64}\ng b 2 {'0' * 64}\n")
     found = sound()["jars"]
-    assert "a-1.jar, b-2.jar" in found.detail and "crawlkit.runtime.jars" in found.fix
+    assert "a-1.jar, b-2.jar" in found.detail and "crawlkit jars" in found.fix
 
 
 def test_another_version_and_a_missing_package(sound, monkeypatch):

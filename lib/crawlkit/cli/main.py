@@ -140,6 +140,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "upkeep",
         "Compare tables and WARC files record by record. Exit 1 if they differ.",
     ),
+    "jars": (
+        "plan",
+        "Fetch the JARs that Spark needs for Delta tables, once for each Python environment.",
+    ),
     "rebuild": (
         "upkeep",
         (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -13,6 +12,7 @@ from crawlkit.cli.settings import read_config
 from crawlkit.observe.doctor import doctor as look
 from crawlkit.observe.doctor import report, report_text
 from crawlkit.planner.plan_command import plan_command, plan_text
+from crawlkit.runtime.jars import fetch_all, lock_file
 
 
 @app.command()
@@ -58,7 +58,23 @@ def doctor(
     \b
     crawlkit doctor --data site --config my.yaml
     """
-    found = report(look(data, read_config(config, set_), Path("conf/jars.lock")))
+    found = report(look(data, read_config(config, set_), lock_file()))
     emit(found, as_json, report_text)
     if not found["ok"]:
         raise typer.Exit(2)
+
+
+@app.command()
+@report_errors
+def jars(
+    s3: Annotated[
+        bool, typer.Option("--s3", help="Those for tables in S3, beside Delta's own.")
+    ] = False,
+) -> None:
+    """Fetch the JARs that Spark needs for Delta tables, once for each Python environment.
+
+    \b
+    crawlkit jars
+    crawlkit jars --s3
+    """
+    print(fetch_all(s3))

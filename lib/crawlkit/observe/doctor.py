@@ -199,7 +199,7 @@ def _jars(data: Place, cfg: Config, lock: Path | None) -> Iterator[Finding]:
         jar_folder(),
         lock,
         check_jars,
-        "run `python -m crawlkit.runtime.jars conf/jars.lock`, or set CRAWLKIT_JARS to their folder",
+        "run `crawlkit jars`, or set CRAWLKIT_JARS to their folder",
     )
     if "://" in Crawl(data, cfg).tables_root:
         check = partial(check_jars, jars=S3_JARS, what="S3")
@@ -208,7 +208,7 @@ def _jars(data: Place, cfg: Config, lock: Path | None) -> Iterator[Finding]:
             s3_jar_folder(),
             lock and lock.with_name("jars-s3.lock"),
             check,
-            "run `make setup-s3` (`python -m crawlkit.runtime.jars conf/jars-s3.lock s3`)",
+            "run `crawlkit jars --s3` (`make setup-s3` in a checkout does it)",
         )
 
 

@@ -1,11 +1,8 @@
-"""Fetch the JARs that Delta needs, once, and check them: `python -m crawlkit.runtime.jars conf/jars.lock`.
+"""The JARs that Delta needs: fetched once, checked, and used offline (`crawlkit jars`).
 
-With `conf/jars-s3.lock s3` those that tables in S3 need beside them, into the folder's own folder
-`s3` (`make setup-s3`).
-
-They are resolved by the Ivy that pyspark ships, without transitive dependencies, over a lock file
-of `group artifact version sha256` lines, and then used offline from one folder
-(spark.*.extraClassPath).
+They are resolved by the Ivy that pyspark ships, without transitive dependencies, over a lock file of
+`group artifact version sha256` lines (data/jars.lock; for tables in S3 also data/jars-s3.lock), and
+then used from one folder (spark.*.extraClassPath).
 """
 
 from __future__ import annotations
@@ -19,6 +16,10 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import pyspark
+
+FETCH_TIMEOUT_S = 600
+
 SETTINGS = """<ivysettings><settings defaultResolver="main"/><caches defaultCacheDir="{cache}"/>
 <resolvers><ibiblio name="main" m2compatible="true"/></resolvers></ivysettings>"""
 
@@ -30,6 +31,8 @@ class JarsError(RuntimeError):
 
 
 class Jar(NamedTuple):
+    """A row of the lock file."""
+
     group: str
     artifact: str
     version: str
@@ -37,22 +40,28 @@ class Jar(NamedTuple):
 
     @property
     def file_name(self) -> str:
+        """As Maven repositories name it."""
         return f"{self.artifact}-{self.version}.jar"
 
 
 def jar_folder() -> Path:
-    """Where the JARs stand: $CRAWLKIT_JARS, else share/crawlkit/jars of the Python environment."""
+    """Where the JARs are: $CRAWLKIT_JARS, else share/crawlkit/jars of the Python environment."""
     return Path(os.environ.get("CRAWLKIT_JARS") or Path(sys.prefix) / "share" / "crawlkit" / "jars")
 
 
 def s3_jar_folder() -> Path:
-    """Where the JARs for tables in S3 stand."""
+    """Where the JARs for tables in S3 are."""
     return jar_folder() / "s3"
 
 
 def archive_file() -> Path:
-    """Where the class archive stands, if it was made (classes.py)."""
+    """Where the class archive is, if it was made (local/class_archive.py)."""
     return jar_folder().parent / "classes.jsa"
+
+
+def lock_file(s3: bool = False) -> Path:
+    """The package's lock file of Delta's JARs, or of those for tables in S3."""
+    return Path(__file__).parents[1] / "data" / ("jars-s3.lock" if s3 else "jars.lock")
 
 
 def read_lock(path: Path) -> list[Jar]:
@@ -72,6 +81,7 @@ def read_lock(path: Path) -> list[Jar]:
 
 
 def is_good(folder: Path, jar: Jar) -> bool:
+    """Whether the JAR is in the folder with the right content."""
     path = folder / jar.file_name
     return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == jar.sha256
 
@@ -92,8 +102,6 @@ def fetch(lock: Path, folder: Path) -> int:
 
     Raises JarsError.
     """
-    import pyspark
-
     jars = read_lock(lock)
     missing = [j for j in jars if not is_good(folder, j)]
     if not missing:
@@ -103,59 +111,59 @@ def fetch(lock: Path, folder: Path) -> int:
         raise JarsError("pyspark's own Ivy JAR is missing: install pyspark again")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as tmp:
-        settings, module = Path(tmp, "settings.xml"), Path(tmp, "ivy.xml")
-        settings.write_text(SETTINGS.format(cache=Path(tmp, "cache")))
-        deps = "".join(
-            f'<dependency org="{j.group}" name="{j.artifact}" rev="{j.version}"'
-            ' transitive="false"/>'
-            for j in missing
-        )
-        module.write_text(
-            '<ivy-module version="2.0"><info organisation="x"'
-            f' module="x"/><dependencies>{deps}</dependencies></ivy-module>'
-        )
-        cmd = [
-            find_java(),
-            "-jar",
-            str(ivy),
-            "-settings",
-            str(settings),
-            "-ivy",
-            str(module),
-            "-retrieve",
-            f"{tmp}/out/[artifact]-[revision].[ext]",
-            "-types",
-            "jar",
-        ]
-        try:
-            done = subprocess.run(cmd, capture_output=True, text=True, timeout=600)
-        except subprocess.TimeoutExpired:
-            raise JarsError(
-                "fetching the JARs took longer than 10 minutes; run the same command again"
-            ) from None
-        for j in missing:
-            if not is_good(Path(tmp, "out"), j):
-                there = Path(tmp, "out", j.file_name).is_file()
-                why = (
-                    f"its SHA-256 differs from {lock}"
-                    if there
-                    else f"it was not found\n{(done.stdout + done.stderr)[-1500:]}"
-                )
-                raise JarsError(f"{j.group}:{j.artifact}:{j.version} could not be fetched: {why}")
-            part = folder / (j.file_name + ".part")
-            shutil.copyfile(Path(tmp, "out", j.file_name), part)
-            part.replace(folder / j.file_name)
+        output = _resolve(ivy, missing, Path(tmp))
+        for jar in missing:
+            if not is_good(Path(tmp, "out"), jar):
+                is_other = Path(tmp, "out", jar.file_name).is_file()
+                why = f"its SHA-256 differs from {lock}" if is_other else f"not found\n{output}"
+                name = f"{jar.group}:{jar.artifact}:{jar.version}"
+                raise JarsError(f"{name} could not be fetched: {why}")
+            part = folder / f"{jar.file_name}.part"
+            shutil.copyfile(Path(tmp, "out", jar.file_name), part)
+            part.replace(folder / jar.file_name)
     return len(missing)
 
 
-def main() -> int:
-    lock = Path(sys.argv[1] if len(sys.argv) > 1 else "conf/jars.lock")
+def _resolve(ivy: Path, jars: list[Jar], tmp: Path) -> str:
+    """Let Ivy fetch JARs into TMP/out; the end of what it printed. Raises JarsError."""
+    settings, module = tmp / "settings.xml", tmp / "ivy.xml"
+    settings.write_text(SETTINGS.format(cache=tmp / "cache"))
+    dependencies = "".join(
+        f'<dependency org="{j.group}" name="{j.artifact}" rev="{j.version}" transitive="false"/>'
+        for j in jars
+    )
+    module.write_text(
+        '<ivy-module version="2.0"><info organisation="x" module="x"/>'
+        f"<dependencies>{dependencies}</dependencies></ivy-module>"
+    )
+    command = [find_java(), "-jar", str(ivy), "-settings", str(settings), "-ivy", str(module)]
+    command += ["-retrieve", f"{tmp}/out/[artifact]-[revision].[ext]", "-types", "jar"]
     try:
-        n = fetch(lock, jar_folder().joinpath(*sys.argv[2:3]))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise JarsError(
+            "fetching the JARs took longer than 10 minutes; run the same command again"
+        ) from None
+    return (done.stdout + done.stderr)[-1500:]
+
+
+def fetch_all(s3: bool = False) -> str:
+    """Fetch the JARs of the package's own lock files; what was done. Raises JarsError.
+
+    s3: those for tables in S3, not Delta's.
+    """
+    lock = lock_file(s3)
+    n = fetch(lock, s3_jar_folder() if s3 else jar_folder())
+    return f"JARs: {n} fetched, {len(read_lock(lock)) - n} already there"
+
+
+def main() -> int:
+    """`python -m crawlkit.runtime.jars [s3]`."""
+    try:
+        print(fetch_all(sys.argv[1:] == ["s3"]))
     except JarsError as e:
         print(f"crawlkit: {e}", file=sys.stderr)
         return 2
-    print(f"JARs: {n} fetched, {len(read_lock(lock)) - n} already there")
     return 0
 
 

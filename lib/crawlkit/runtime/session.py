@@ -132,7 +132,7 @@ def _own_settings(cfg: SparkConfig, scratch: Path | None, quick: bool, s3: bool)
     check_jars(jars)
     executor_jars = f"{jars}/*"
     if s3:
-        check_jars(s3_jar_folder(), S3_JARS, "S3", "conf/jars-s3.lock s3", "make setup-s3")
+        check_jars(s3_jar_folder(), S3_JARS, "S3", "crawlkit jars --s3", "make setup-s3")
         executor_jars += f"{os.pathsep}{s3_jar_folder()}/*"
         # the driver's go behind Spark's own: so the class archive still fits
         before = os.environ.get("SPARK_DIST_CLASSPATH")
@@ -213,7 +213,7 @@ def use_s3(spark: "SparkSession", s3: S3) -> None:
         )
     except Py4JJavaError:
         raise SessionError(
-            "tables in S3 need the JARs of conf/jars-s3.lock (`make setup-s3`), and this JVM was"
+            "tables in S3 need further JARs (`crawlkit jars --s3`, `make setup-s3`), and this JVM was"
             " started without them: give them to spark-submit too (docs/spark-submit.md)"
         ) from None
     settings = {
@@ -283,11 +283,11 @@ def check_jars(
     folder: Path,
     jars: dict[str, str] = JARS,
     what: str = "Delta",
-    lock: str = "conf/jars.lock",
+    command: str = "crawlkit jars",
     target: str = "make setup",
 ) -> None:
     """Raises SessionError if a JAR is missing or damaged."""
-    fix = f"run `python -m crawlkit.runtime.jars {lock}` (`{target}` does it the first time)"
+    fix = f"run `{command}` (`{target}` in a checkout does it)"
     for name, member in jars.items():
         found = list(folder.glob(f"{name}[-_][0-9]*.jar"))
         if not found:
