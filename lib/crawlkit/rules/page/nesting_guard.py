@@ -44,27 +44,23 @@ _BREAKING = frozenset(
     b"blockquote center div dl h1 h2 h3 h4 h5 h6 listing menu ol pre ruby span sub sup ul "
     b"var table".split()
 )  # so do these: "/>" closes none of them
-_INNER = (
-    b"foreignobject",
-    b"desc",
-    b"mi",
-    b"mo",
-    b"mn",
-    b"ms",
-    b"mtext",
-    b"annotation-xml",
-)  # in which HTML goes on, and "/>" closes nothing
+# in which HTML goes on, and "/>" closes nothing
+_INNER = tuple(b"foreignobject desc mi mo mn ms mtext annotation-xml".split())
 _SCOPES = frozenset(
     b"applet marquee object table template svg math".split()
 )  # an end tag reaches nothing outside of them
-_APART = (
-    b"svg",
-    b"math",
-    b"select",
-    b"frameset",
-)  # in which the tree builder may read a style, script or title as markup
+# in which the tree builder may read a style, script or title as markup
+_APART = tuple(b"svg math select frameset".split())
 _SPACE = rb"\t\n\f\r "
 _FORMAT_OPEN = re.compile(rb"<(?:%b)[%b/>]" % (b"|".join(sorted(_FORMATS)), _SPACE), re.IGNORECASE)
+_PLAIN_REST = (  # of a start tag that is written as is usual
+    rb"(?:[%b][^<>\"']*+(?:\"[^\"<>]*+\"[^<>\"']*+|'[^'<>]*+'[^<>\"']*+)*+)?>" % _SPACE
+)
+_CLOSED_FORMAT = re.compile(
+    rb"<(%(f)b)%(r)b(?:[^<]++|<span%(r)b|</span>)*+</\1>"
+    % {b"f": b"|".join(sorted(_FORMATS)), b"r": _PLAIN_REST},
+    re.IGNORECASE,
+)
 _ONE_ATTRIBUTE = (
     rb"[%(s)b/]*+[^%(s)b/>][^%(s)b/>=]*+(?:[%(s)b]*+=[%(s)b]*+(?:\"[^\"]*+\"?+|'[^']*+'?+"
     rb"|[^%(s)b>]*+))?+" % {b"s": _SPACE}
@@ -117,10 +113,17 @@ def _is_harmless(raw: bytes) -> bool:
     tags = raw.count(b"<")
     if tags >= MANY_TAGS:
         return False
-    if tags >= FEW_TAGS and (tags + 1) * len(_FORMAT_OPEN.findall(raw)) > MAX_REOPENED:
+    if tags >= FEW_TAGS and (tags + 1) * _open_formats(raw) > MAX_REOPENED:
         return False
     longest = _longest_copied(raw)
     return longest is not None and tags * longest <= MAX_COPIED
+
+
+def _open_formats(raw: bytes) -> int:
+    """Start tags of formatting elements, but for those that are closed behind mere text and spans:
+    these are never opened again.
+    """
+    return len(_FORMAT_OPEN.findall(raw)) - len(_CLOSED_FORMAT.findall(raw)) + 1
 
 
 def _longest_copied(raw: bytes) -> int | None:

@@ -158,16 +158,12 @@ _ASCII_LOWER = {n: n + 32 for n in range(ord("A"), ord("Z") + 1)}
 
 
 def image_of(raw: dict[str, str]) -> Image:
-    return Image(
-        raw.get("src", ""),
-        raw.get("srcset", ""),
-        raw.get("alt", ""),
-        raw.get("width", ""),
-        raw.get("height", ""),
-    )
+    """An image from its element's attributes."""
+    return Image(*(raw.get(name, "") for name in Image._fields))
 
 
 def is_image(tag: str, raw: dict[str, str]) -> bool:
+    """Whether an element shows an image."""
     return (
         tag == "img"
         or (tag == "source" and "srcset" in raw)
