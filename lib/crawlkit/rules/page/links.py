@@ -78,6 +78,7 @@ class PageLinks:
     dropped: int = 0  # links beyond MAX_LINKS
 
     def first(self, kind: str) -> str | None:
+        """URL of the first link of a kind that may be followed or is nofollow; None: none."""
         return next(
             (
                 link.url

@@ -196,10 +196,8 @@ def _shown(tag: str, attributes: dict[str, str | None]) -> InlineStyle:
         and (attributes["hidden"] or "").translate(_ASCII_LOWER) != "until-found"
     )
     display, visibility = inline_style(attributes.get("style") or "")
-    return (
-        "none" if closed and display is None else display,
-        visibility,
-    )  # the standard's own style sheet comes before an author's
+    # the standard's own style sheet comes before an author's
+    return InlineStyle("none" if closed and display is None else display, visibility)
 
 
 def _seen(flags: int, display: str | None, visibility: str | None) -> int:
@@ -267,6 +265,7 @@ class Walk:
         return self.blocks, self.elements, named, self.metas, self.wanted, self.dropped
 
     def text_node(self, node: LexborNode) -> None:
+        """Adds a text to the open block, and to the anchor that it is in."""
         text = node.text_content
         if not text or text.isspace():  # most are: no need to know where they stand
             if self.pieces:
@@ -289,6 +288,7 @@ class Walk:
             self.anchors[state[2]][3].append(text)
 
     def element(self, node: LexborNode, tag: str) -> None:
+        """Notes an element, and the state of what is inside it."""
         state = self.states.get(node.parent.mem_id, _OUTSIDE)
         if state[1] & FOREIGN:
             state = self.foreign(node, tag, *state)
