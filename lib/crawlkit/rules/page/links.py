@@ -184,6 +184,7 @@ class _Known(dict[str, tuple[str, Reason | None]]):
 
     def __missing__(self, reference: str) -> tuple[str, Reason | None]:
         text = reference if reference.isascii() else document_query(reference, self.encoding)
+        found: tuple[str, Reason | None]
         try:
             found = canonicalize(text.strip(_SPACES), self.base, self.policy), None
         except Refused as e:
