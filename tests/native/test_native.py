@@ -202,6 +202,14 @@ def test_the_walk_keeps_the_limits_of_its_fallback(monkeypatch):
     both("<div>" * 600 + "<a href=deep>x" + "<p>" * 3 + "y")
 
 
+def test_the_styles_of_a_page_are_read_up_to_a_limit():
+    """Reading them costs more than anything else of a page: half a second a megabyte."""
+    long = "".join(f"<p style='display:none;{'x' * 8000}:{n}'>a" for n in range(130))
+    page = long + "<p hidden style='display:block'>b<p style='visibility:hidden'>c<p>d"
+    both(page)
+    assert read_html(page).text.split() == ["a"] * (130 - walk.MAX_STYLE_BYTES // 8016) + list("cd")
+
+
 @pytest.mark.parametrize("part", ["_prints", "_tree"])
 def test_a_part_of_another_version_is_not_used(part, monkeypatch):
     assert native.load(part) is not None

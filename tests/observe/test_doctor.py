@@ -52,7 +52,7 @@ def sound(name_server, tmp_path, monkeypatch):
     """`look(*sets)`: the findings that are not ok."""
     jars = tmp_path / "jars"
     jars.mkdir()
-    monkeypatch.setattr("crawlkit.runtime.session.check_jars", lambda folder: None)
+    monkeypatch.setattr("crawlkit.observe.doctor.check_jars", lambda folder: None)
     monkeypatch.setenv("CRAWLKIT_JARS", str(jars))
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)

@@ -15,14 +15,14 @@ typedef struct { PyObject *tag, *href, *rel, *block; size_t block_size; buffer_t
 typedef struct { Py_ssize_t element, anchor; uint32_t flags; const node_t *apart; } state_t; /* what an element's children inherit; apart: the innermost that an inline style sets apart */
 
 enum { API = 2 }; /* of prepare and walk: native/__init__.py */
-enum { N_NUMBERS = 64, N_SHARED = 64 };
+enum { N_NUMBERS = 64, N_SHARED = 64, MAX_STYLE_BYTES = 1000000 }; /* the last: of a page's inline styles that are read (walk.py) */
 
 typedef struct {
     PyObject *blocks, *elements, *metas, *wanted;
     anchor_t *anchors;
     Py_ssize_t n_anchors, room_anchors, max_anchors, max_anchor_chars, dropped;
     state_t *states; /* by depth */
-    size_t depth, room_states;
+    size_t depth, room_states, style_bytes;
     buffer_t scratch;
     buffer_t text; /* the open block: its text; `place` where it stands, `linked` characters of links in it */
     state_t place;
@@ -226,7 +226,7 @@ static int is_word(const str_t *value, const char *word) { return value && value
 enum { SAID_NOTHING, SAID_HIDDEN, SAID_VISIBLE, SAID_APART };
 
 static long style_code(walk_t *w, const str_t *style) {
-    if (!holds(style, "display") && !holds(style, "visibility")) return SAID_NOTHING;
+    if ((!holds(style, "display") && !holds(style, "visibility")) || (w->style_bytes += style->length) > MAX_STYLE_BYTES) return SAID_NOTHING;
     PyObject *text = known_text(&w->known, style->data, style->length), *code = text ? PyObject_CallOneArg(STYLE_CODE, text) : NULL;
     const long said = code ? PyLong_AsLong(code) : -1;
     Py_XDECREF(text);

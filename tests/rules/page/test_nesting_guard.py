@@ -7,9 +7,12 @@ import resource
 import pytest
 from crawlkit.rules.page import nesting_guard as htmlguard
 from crawlkit.rules.page.nesting_guard import MAX_DEPTH, MAX_ELEMENTS, guarded
+from hypothesis import example, given
+from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.cputime import within
+from tests.examples import examples
 
 NAMES = b" ".join(b"a%x" % n for n in range(50_000))
 LETTERS = b"x" * 1_000_000
@@ -100,3 +103,52 @@ def test_a_script_ends_where_the_standard_says(script, ends):
     assert LexborHTMLParser(b"<body><script>" + script + b"<p>").css_first(
         "script"
     ).text() == script[:ends].decode() or ends == len(script)
+
+
+PIECES = (
+    b"< </ > <b> </b> <I </i> <em <div> </div> <DIV/> <table> <svg> </svg> <g/> <!-- --> --!>"
+    b" <!--> - <!x> <?y> <script> </script> <title </title> <sCript/ <a> </a> <![CDATA[ ]]>"
+    b' <style> </style> = =\' =" \' " x / \n <code <code> </code> <span> <span </span> >" <a'
+).split() + [b" ", b"x ", b"\x0b", b"0" * 20, b' class="c">', b" x='y'"]
+MARKUP = st.lists(st.sampled_from(PIECES), max_size=50).map(b"".join)
+
+
+@examples(400)
+@given(MARKUP)
+@example(b"<b title='>x</b>' ><i>")
+@example(b"<a x='<b>'>y</b><b>")
+@example(b"<code><span class='a'>x</span></code><!-- <b></b>")
+def test_no_more_formats_are_open_at_once_than_are_counted(raw):
+    class Counting(htmlguard._Scan):
+        most = 0
+
+        def start_formats(self, name: bytes, times: int) -> int:
+            keep = super().start_formats(name, times)
+            self.most = max(self.most, self.active)
+            return keep
+
+    scan = Counting(raw)
+    scan.max_active = 10**9
+    scan.run()
+    assert scan.most <= htmlguard._open_formats(raw)
+
+
+@examples(400)
+@given(MARKUP, st.sampled_from([4, 12, 40]))
+@example(b'<a x=">' + b"y" * 50 + b'">', 40)
+@example(b"<a x='<b y=\">" + b"z" * 50 + b"'>", 40)
+def test_no_long_tag_is_missed(raw, long):
+    """Wherever a tag may begin, also inside of what may be a script, a comment or another tag."""
+    lengths = [
+        htmlguard._TAG_REST.match(raw, m.end()).end() - m.end()
+        for m in htmlguard._TAG_START.finditer(raw)
+        if htmlguard._FORMAT_OPEN.match(raw, m.start()) or raw[m.end() : m.end() + 2] in LINKS
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(htmlguard, "LONG_TAG", long)
+        found = htmlguard._longest_copied(raw)
+    # None: the closer look is taken
+    assert found in (None, max((n for n in lengths if n > long), default=0))
+
+
+LINKS = [a + end for a in (b"a", b"A") for end in (b"", *(bytes([c]) for c in b"\t\n\f\r />"))]

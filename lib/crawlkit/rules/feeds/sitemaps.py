@@ -89,6 +89,7 @@ class Collector:
         self.declared = False  # the file declares entities, which are never expanded
 
     def canonical(self, text: str, base: str | None = None) -> str | None:
+        """The canonical URL of an address as written; None if it is none."""
         text = text.strip()
         if not text or (self.declared and has_reference(text)):
             return None
@@ -152,19 +153,7 @@ def parse(
     out = Sitemap()
     source = Source(body, charset, max_bytes)
     scanner = Scanner(source)
-    folder = url.partition("?")[0]
-    folder = folder[: folder.rindex("/") + 1]
-    origin = origin_of(url) + "/"
-    domain = registered_domain(host_of(url))
-
-    def may_name(page: str) -> bool:
-        own = (
-            page.startswith(folder)
-            if strict_location
-            else page.startswith(origin) or registered_domain(host_of(page)) == domain
-        )
-        return own or (bool(vouched) and origin_of(page) in vouched)
-
+    may_name = _may_name(url, strict_location, vouched)
     collector = Collector(url, out, scanner, may_name, policy, max_entries)
     try:
         root = scanner.root()
@@ -184,6 +173,24 @@ def parse(
     return out
 
 
+def _may_name(url: str, strict: bool, vouched: frozenset[str]) -> Callable[[str], bool]:
+    """Which pages the sitemap at `url` may name: `parse`."""
+    folder = url.partition("?")[0]
+    folder = folder[: folder.rindex("/") + 1]
+    origin = origin_of(url) + "/"
+    domain = registered_domain(host_of(url))
+
+    def may_name(page: str) -> bool:
+        own = (
+            page.startswith(folder)
+            if strict
+            else page.startswith(origin) or registered_domain(host_of(page)) == domain
+        )
+        return own or (bool(vouched) and origin_of(page) in vouched)
+
+    return may_name
+
+
 def _read_text(scanner: Scanner, out: Collector) -> bool:
     """One address a line. Text of which the first hundred lines hold none is no sitemap."""
     for n, line in enumerate(filter(None, scanner.lines())):
@@ -199,84 +206,85 @@ def _read_text(scanner: Scanner, out: Collector) -> bool:
     return True
 
 
-def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
-    openers = frozenset(
-        {"url", "loc", "lastmod", "priority", "image", "video", "news", "mobile", "link"}
-    )
-    closers = frozenset({"urlset", "url", "image", "video"})
-    inside = ""  # image or video
-    loc, lastmod, priority = None, None, DEFAULT_PRIORITY
-    images: list[str] = []
-    alternates: list[tuple[str, str]] = []
-    videos, news, mobile, opened = 0, False, False, False
+class _UrlElement:
+    """One `url` element of a urlset, as its tags come."""
 
-    def finish() -> None:
-        if not opened and loc is None:
-            return
-        if loc is None:
-            out.out.bad_entries += 1
-            return
-        found = out.page(loc, out.url if loc.lstrip().startswith("/") else None)
-        if found is not None:
-            found.lastmod = lastmod if found.lastmod is None else found.lastmod
-            found.priority, found.news, found.mobile = (
-                priority,
-                found.news or news,
-                found.mobile or mobile,
-            )
-            found.images += images
-            found.alternates += alternates
-            found.videos += videos
+    def __init__(self, opened: bool) -> None:
+        self.opened = opened
+        self.loc: str | None = None
+        self.lastmod: float | None = None
+        self.priority = DEFAULT_PRIORITY
+        self.images: list[str] = []
+        self.alternates: list[tuple[str, str]] = []
+        self.videos = 0
+        self.news = self.mobile = False
+        self._inside = ""  # image or video
 
-    for event in scanner.events(openers, closers, frozenset({"loc", "lastmod", "priority"})):
+    def take(self, event: Event, out: Collector) -> None:
+        """A tag inside it."""
         name = event.name
-        if name == "url" or (event.closing and name == "urlset"):
-            if opened or loc is not None:
-                finish()
-            loc, lastmod, priority, images, alternates, videos, news, mobile, inside = (
-                None,
-                None,
-                DEFAULT_PRIORITY,
-                [],
-                [],
-                0,
-                False,
-                False,
-                "",
-            )
-            opened = name == "url" and not event.closing and not event.empty
-            if event.closing and name == "urlset":
-                return True
-            out.out.bad_entries += event.empty
-        elif name in ("image", "video"):
-            videos += name == "video" and not event.closing
-            inside = "" if event.closing or event.empty else name
+        if name in ("image", "video"):
+            self.videos += name == "video" and not event.closing
+            self._inside = "" if event.closing or event.empty else name
         elif name == "loc":
-            if inside == "image":
-                image = out.canonical(event.text, out.url)
-                if image is not None and event.whole:
-                    images.append(image)
-            elif loc is None and not inside and event.whole:
-                loc = event.text
+            self._take_loc(event, out)
         elif name == "lastmod":
-            lastmod = w3c_date(event.text) if event.whole else None
+            self.lastmod = w3c_date(event.text) if event.whole else None
         elif name == "priority":
-            priority = _priority(event.text)
+            self.priority = _priority(event.text)
         elif name == "news":
-            news = True
+            self.news = True
         elif name == "mobile":
-            mobile = True
+            self.mobile = True
         elif name == "link":
             link = attributes_of(event)
             href = out.canonical(link.get("href", ""), out.url)
-            if (
-                href is not None
-                and link.get("rel", "").lower() == "alternate"
-                and "hreflang" in link
-            ):
-                alternates.append((link["hreflang"], href))
-    if loc is not None:
-        finish()
+            alternate = link.get("rel", "").lower() == "alternate" and "hreflang" in link
+            if href is not None and alternate:
+                self.alternates.append((link["hreflang"], href))
+
+    def _take_loc(self, event: Event, out: Collector) -> None:
+        if self._inside == "image":
+            image = out.canonical(event.text, out.url)
+            if image is not None and event.whole:
+                self.images.append(image)
+        elif self.loc is None and not self._inside and event.whole:
+            self.loc = event.text
+
+    def finish(self, out: Collector) -> None:
+        """Gives the entry to the collector, if there is one."""
+        if self.loc is None:
+            out.out.bad_entries += self.opened
+            return
+        found = out.page(self.loc, out.url if self.loc.lstrip().startswith("/") else None)
+        if found is not None:
+            found.lastmod = self.lastmod if found.lastmod is None else found.lastmod
+            found.priority = self.priority
+            found.news = found.news or self.news
+            found.mobile = found.mobile or self.mobile
+            found.images += self.images
+            found.alternates += self.alternates
+            found.videos += self.videos
+
+
+_URLSET_OPENERS = frozenset("url loc lastmod priority image video news mobile link".split())
+_URLSET_CLOSERS = frozenset("urlset url image video".split())
+_URLSET_TEXTS = frozenset("loc lastmod priority".split())
+
+
+def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
+    element = _UrlElement(False)
+    for event in scanner.events(_URLSET_OPENERS, _URLSET_CLOSERS, _URLSET_TEXTS):
+        if event.name in ("url", "urlset"):
+            element.finish(out)
+            if event.name == "urlset":
+                return True
+            element = _UrlElement(not event.closing and not event.empty)
+            out.out.bad_entries += event.empty
+        else:
+            element.take(event, out)
+    if element.loc is not None:
+        element.finish(out)
     return False
 
 

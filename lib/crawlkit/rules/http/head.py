@@ -41,6 +41,7 @@ class Head:
     notes: list[str] = field(default_factory=list)
 
     def note(self, name: str) -> None:
+        """Keep the name of a leniency, once."""
         if name not in self.notes:
             self.notes.append(name)
 

@@ -78,6 +78,7 @@ class PageLinks:
     dropped: int = 0  # links beyond MAX_LINKS
 
     def first(self, kind: str) -> str | None:
+        """URL of the first link of a kind that may be followed or is nofollow; None: none."""
         return next(
             (
                 link.url
@@ -183,6 +184,7 @@ class _Known(dict[str, tuple[str, Reason | None]]):
 
     def __missing__(self, reference: str) -> tuple[str, Reason | None]:
         text = reference if reference.isascii() else document_query(reference, self.encoding)
+        found: tuple[str, Reason | None]
         try:
             found = canonicalize(text.strip(_SPACES), self.base, self.policy), None
         except Refused as e:

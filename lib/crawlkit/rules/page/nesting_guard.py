@@ -20,9 +20,8 @@ MAX_ELEMENTS = 60_000  # that the tree is built of; the markup ends there
 MAX_OPTIONS = 8_000  # of all selects: lexbor looks at all of one when it gets another
 MAX_STEPS = 250_000  # of the scan: tags, runs of one start tag, comments
 FEW_TAGS = 3000  # with fewer, even the square is cheap
-MANY_TAGS = (
-    15_000  # up to here nesting alone is (well under a second), while formats x blocks is not
-)
+# up to here nesting alone is cheap (well under a second), while formats x blocks is not
+MANY_TAGS = 15_000
 MAX_REOPENED = 4_000_000  # formatting elements x tags
 LONG_TAG = 800  # bytes of a tag whose attributes are counted
 # bytes of a link's or formatting element's tag x tags: it is opened again, attributes and all, in
@@ -37,34 +36,28 @@ _UNCOUNTED = frozenset(
     b" track wbr a li p dd dt option tr td th tbody thead tfoot caption colgroup html head "
     b"body".split()
 )
-_LEAVING = frozenset(
-    b"dd dt li p br hr img embed meta body head".split()
-)  # of those, the ones that end svg and math (13.2.6.5); the others nest there
+# of those, the ones that end svg and math (13.2.6.5); the others nest there
+_LEAVING = frozenset(b"dd dt li p br hr img embed meta body head".split())
 _BREAKING = frozenset(
     b"blockquote center div dl h1 h2 h3 h4 h5 h6 listing menu ol pre ruby span sub sup ul "
     b"var table".split()
 )  # so do these: "/>" closes none of them
-_INNER = (
-    b"foreignobject",
-    b"desc",
-    b"mi",
-    b"mo",
-    b"mn",
-    b"ms",
-    b"mtext",
-    b"annotation-xml",
-)  # in which HTML goes on, and "/>" closes nothing
-_SCOPES = frozenset(
-    b"applet marquee object table template svg math".split()
-)  # an end tag reaches nothing outside of them
-_APART = (
-    b"svg",
-    b"math",
-    b"select",
-    b"frameset",
-)  # in which the tree builder may read a style, script or title as markup
+# in which HTML goes on, and "/>" closes nothing
+_INNER = tuple(b"foreignobject desc mi mo mn ms mtext annotation-xml".split())
+# an end tag reaches nothing outside of them
+_SCOPES = frozenset(b"applet marquee object table template svg math".split())
+# in which the tree builder may read a style, script or title as markup
+_APART = tuple(b"svg math select frameset".split())
 _SPACE = rb"\t\n\f\r "
 _FORMAT_OPEN = re.compile(rb"<(?:%b)[%b/>]" % (b"|".join(sorted(_FORMATS)), _SPACE), re.IGNORECASE)
+_PLAIN_REST = (  # of a start tag that is written as is usual
+    rb"(?:[%b][^<>\"']*+(?:\"[^\"<>]*+\"[^<>\"']*+|'[^'<>]*+'[^<>\"']*+)*+)?>" % _SPACE
+)
+_CLOSED_FORMAT = re.compile(
+    rb"<(%(f)b)%(r)b(?:[^<]++|<span%(r)b|</span>)*+</\1>"
+    % {b"f": b"|".join(sorted(_FORMATS)), b"r": _PLAIN_REST},
+    re.IGNORECASE,
+)
 _ONE_ATTRIBUTE = (
     rb"[%(s)b/]*+[^%(s)b/>][^%(s)b/>=]*+(?:[%(s)b]*+=[%(s)b]*+(?:\"[^\"]*+\"?+|'[^']*+'?+"
     rb"|[^%(s)b>]*+))?+" % {b"s": _SPACE}
@@ -78,9 +71,8 @@ _TOO_MANY = re.compile(
 )
 _QUOTED_END = re.compile(rb"=[%b]*+(?:\"[^\">]*+>|'[^'>]*+>)" % _SPACE)
 # One token: a comment, a tag with those just like it that follow at once (not where its element's
-# content is text), a declaration, or
-# "<" that stand for themselves. Each alternative consumes what it has looked at, also when its end
-# is missing, so that a scan is linear.
+# content is text), a declaration, or "<" that stand for themselves. Each alternative consumes what
+# it has looked at, also when its end is missing, so that a scan is linear.
 _TOKEN = re.compile(
     rb"<(?:!--(?:-?>|(?>[^-]++|-(?!-!?>))*+(?:--!?>)?)"
     rb"|(?i:(script|style|textarea|title|xmp|iframe|noembed|noframes)(?=[%(s)b/>]))(?>"
@@ -117,10 +109,17 @@ def _is_harmless(raw: bytes) -> bool:
     tags = raw.count(b"<")
     if tags >= MANY_TAGS:
         return False
-    if tags >= FEW_TAGS and (tags + 1) * len(_FORMAT_OPEN.findall(raw)) > MAX_REOPENED:
+    if tags >= FEW_TAGS and (tags + 1) * _open_formats(raw) > MAX_REOPENED:
         return False
     longest = _longest_copied(raw)
     return longest is not None and tags * longest <= MAX_COPIED
+
+
+def _open_formats(raw: bytes) -> int:
+    """Start tags of formatting elements, but for those that are closed behind mere text and spans:
+    these are never opened again.
+    """
+    return len(_FORMAT_OPEN.findall(raw)) - len(_CLOSED_FORMAT.findall(raw)) + 1
 
 
 def _longest_copied(raw: bytes) -> int | None:
@@ -200,9 +199,8 @@ class _Scan:
         self.copied = 0
         self.cut: set[str] = set()
         self.stack: list[bytes] = []
-        self.places: defaultdict[bytes, list[int]] = defaultdict(
-            list
-        )  # name -> where it stands in the stack
+        # name -> where it stands in the stack
+        self.places: defaultdict[bytes, list[int]] = defaultdict(list)
         self.scopes: list[int] = []  # places of elements that no end tag reaches beyond
         self.dropped: defaultdict[bytes, int] = defaultdict(int)
         self.formats = dict.fromkeys(_FORMATS, 0)
@@ -212,6 +210,7 @@ class _Scan:
         self.elements = self.steps = self.options = 0
 
     def run(self) -> None:
+        """Walks over the whole page."""
         pos = 0
         while pos < len(self.raw):
             pos = self.tags(pos)
@@ -313,9 +312,11 @@ class _Scan:
         return start + 9
 
     def result(self) -> bytes:
+        """The page without what was dropped."""
         return b"".join(self.out) + self.raw[self.copied :]
 
     def drop(self, start: int, end: int, why: str) -> None:
+        """Leaves out the bytes from `start` to `end`."""
         if start > self.copied:
             self.out.append(self.raw[self.copied : start])
             if self.raw[start - 1] == 0x3C:
@@ -368,6 +369,7 @@ class _Scan:
         return times - dropped
 
     def start_formats(self, name: bytes, times: int) -> int:
+        """Opens a formatting element so many times; how many of the start tags stay."""
         keep = min(times, max(0, self.max_active - self.active))
         self.active += keep
         self.formats[name] += keep
@@ -375,6 +377,7 @@ class _Scan:
         return keep
 
     def end_formats(self, name: bytes, times: int) -> int:
+        """Closes it so many times; how many of the end tags stay."""
         dropped = min(times, self.dropped_formats[name])
         self.dropped_formats[name] -= dropped
         closed = min(times - dropped, self.formats[name])

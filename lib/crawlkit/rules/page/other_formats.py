@@ -122,13 +122,16 @@ class _DocumentText:
         self.pieces: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """A start tag."""
         if tag in _DOCX_BREAKS:
             self.pieces.append("\n")
 
     def data(self, text: str) -> None:
+        """A piece of text."""
         self.pieces.append(text)
 
     def close(self) -> str:
+        """All of the text until now."""
         return "".join(self.pieces)
 
 

@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 MAX_ANCHORS = 50_000  # of one page that are looked at
 MAX_ANCHOR_CHARS = 500
 MAX_STYLE_CHARS = 10_000  # of a style attribute; a longer one says nothing
+MAX_STYLE_BYTES = 1_000_000  # of a page's that are read
 
 # flags of an element, inherited by what is inside it
 SKIP, FOREIGN, NOSCRIPT, HEAD, NAV, HEADER, FOOTER, ASIDE = (1 << n for n in range(8))
@@ -114,11 +115,14 @@ def inline_style(style: str) -> InlineStyle:
 
     The last declaration of a name counts, `!important` ones before others (CSS Cascade 6.1).
     """
-    low = style.translate(_ASCII_LOWER)
-    return _declared(style) if "display" in low or "visibility" in low else InlineStyle()
+    return _declared(style) if _may_hide(style) else InlineStyle()
 
 
-@lru_cache(4096)
+def _may_hide(style: str) -> bool:
+    return any(name in style.translate(_ASCII_LOWER) for name in _CSS_VALUES)
+
+
+@lru_cache(1024)
 def _declared(style: str) -> InlineStyle:
     if len(style) > MAX_STYLE_CHARS:
         return InlineStyle()
@@ -158,21 +162,15 @@ _ASCII_LOWER = {n: n + 32 for n in range(ord("A"), ord("Z") + 1)}
 
 
 def image_of(raw: dict[str, str]) -> Image:
-    return Image(
-        raw.get("src", ""),
-        raw.get("srcset", ""),
-        raw.get("alt", ""),
-        raw.get("width", ""),
-        raw.get("height", ""),
-    )
+    """An image from its element's attributes."""
+    return Image(*(raw.get(name, "") for name in Image._fields))
 
 
 def is_image(tag: str, raw: dict[str, str]) -> bool:
-    return (
-        tag == "img"
-        or (tag == "source" and "srcset" in raw)
-        or (tag == "input" and raw.get("type", "").lower() == "image")
-    )
+    """Whether an element shows an image."""
+    if tag == "input":
+        return raw.get("type", "").lower() == "image"
+    return tag == "img" or (tag == "source" and "srcset" in raw)
 
 
 def _hiding(tree: LexborHTMLParser, raw: bytes) -> dict[int, InlineStyle]:
@@ -180,30 +178,26 @@ def _hiding(tree: LexborHTMLParser, raw: bytes) -> dict[int, InlineStyle]:
     body waits for a script.
     """
     low = raw.lower()
-    if not any(
-        word in low for word in (b"hidden", b"style", b"popover", b"<dialog")
-    ):  # a style's value may be spelt with character references
+    # a style's value may be spelt with character references
+    if not any(word in low for word in (b"hidden", b"style", b"popover", b"<dialog")):
         return {}
-    return {
-        n.mem_id: said
-        for n in tree.css("[hidden],[popover],[style],dialog")
-        if (said := _shown(n.tag or "", n.attributes)) != InlineStyle()
-    }
+    found: dict[int, InlineStyle] = {}
+    room = MAX_STYLE_BYTES
+    for n in tree.css("[hidden],[popover],[style],dialog"):
+        if n.tag not in ("html", "body", "main", "article"):
+            style = n.attributes.get("style") or ""
+            room -= len(style.encode()) if _may_hide(style) else 0
+            found[n.mem_id] = _shown(n.tag or "", n.attributes, style if room >= 0 else "")
+    return found
 
 
-def _shown(tag: str, attributes: dict[str, str | None]) -> InlineStyle:
-    if tag in ("html", "body", "main", "article"):
-        return InlineStyle()
+def _shown(tag: str, attributes: dict[str, str | None], style: str) -> InlineStyle:
     closed = "open" not in attributes if tag == "dialog" else "popover" in attributes
-    closed = closed or (
-        "hidden" in attributes
-        and (attributes["hidden"] or "").translate(_ASCII_LOWER) != "until-found"
-    )
-    display, visibility = inline_style(attributes.get("style") or "")
-    return (
-        "none" if closed and display is None else display,
-        visibility,
-    )  # the standard's own style sheet comes before an author's
+    until = (attributes.get("hidden") or "").translate(_ASCII_LOWER)
+    closed = closed or ("hidden" in attributes and until != "until-found")
+    display, visibility = inline_style(style)
+    # the standard's own style sheet comes before an author's
+    return InlineStyle("none" if closed and display is None else display, visibility)
 
 
 def _seen(flags: int, display: str | None, visibility: str | None) -> int:
@@ -271,6 +265,7 @@ class Walk:
         return self.blocks, self.elements, named, self.metas, self.wanted, self.dropped
 
     def text_node(self, node: LexborNode) -> None:
+        """Adds a text to the open block, and to the anchor that it is in."""
         text = node.text_content
         if not text or text.isspace():  # most are: no need to know where they stand
             if self.pieces:
@@ -278,7 +273,7 @@ class Walk:
                 if self.anchors:
                     self.anchors[-1][3].append(" ")
             return
-        state = self.states.get(node.parent.mem_id, _OUTSIDE)
+        state = self.states.get(node.parent.mem_id, _OUTSIDE)  # type: ignore[union-attr]
         if state[1] & (SKIP | INVISIBLE):
             return
         if state[0] != self.place[0]:
@@ -293,7 +288,8 @@ class Walk:
             self.anchors[state[2]][3].append(text)
 
     def element(self, node: LexborNode, tag: str) -> None:
-        state = self.states.get(node.parent.mem_id, _OUTSIDE)
+        """Notes an element, and the state of what is inside it."""
+        state = self.states.get(node.parent.mem_id, _OUTSIDE)  # type: ignore[union-attr]
         if state[1] & FOREIGN:
             state = self.foreign(node, tag, *state)
         elif tag in KINDS:

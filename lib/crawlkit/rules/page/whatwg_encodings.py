@@ -125,7 +125,7 @@ def _bad_big5(body: bytes, at: int) -> tuple[str, int]:
 
 @lru_cache(maxsize=1)
 def _big5_pairs() -> dict[bytes, str]:
-    pairs = {}
+    pairs: dict[bytes, str] = {}
     for line in (
         files("crawlkit").joinpath("data", "big5_pairs.txt").read_text("utf-8").splitlines()
     ):

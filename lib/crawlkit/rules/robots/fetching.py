@@ -201,28 +201,29 @@ def verdict(
             return RobotsVerdict(
                 "allow_all", url, now, now + config.ttl_s, status, reason=Reason.HTTP_4XX
             )
-    wait_s = (
-        retry_after_s(
-            _header(headers, "retry-after"), now, MAX_RETRY_AFTER_S, _header(headers, "date")
-        )
-        or config.retry_s
+    return _unread(url, now, config, status, headers, error or _CUT.get(truncated or ""))
+
+
+_CUT = {"disconnect": Reason.DISCONNECTED, "time": Reason.TIMEOUT}
+
+
+def _unread(
+    url: str,
+    now: float,
+    config: RobotsConfig,
+    status: int | None,
+    headers: list[tuple[str, str]],
+    error: str | None,
+) -> RobotsVerdict:
+    """Nothing is allowed until the file is asked for again: after its Retry-After, else
+    `robots.retry_s`.
+    """
+    wait_s = retry_after_s(
+        _header(headers, "retry-after"), now, MAX_RETRY_AFTER_S, _header(headers, "date")
     )
+    until = now + (wait_s or config.retry_s)
     reason = Reason.ROBOTS_429 if status == 429 and not error else Reason.ROBOTS_UNREACHABLE
-    return _defer(
-        url,
-        now,
-        now + wait_s,
-        status,
-        error
-        or (
-            Reason.DISCONNECTED
-            if truncated == "disconnect"
-            else Reason.TIMEOUT
-            if truncated == "time"
-            else None
-        ),
-        reason,
-    )
+    return _defer(url, now, until, status, error, reason)
 
 
 class KeptCopy(NamedTuple):
