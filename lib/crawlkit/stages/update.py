@@ -37,6 +37,7 @@ SEEN_TYPES = (
     " payload_digest: string, body_sha256: string, text_sha256: string, simhash: bigint, outlinks:"
     " int, page_flags: array<string>, retry_wait_s: double"
 )
+SEEN_NAMES = tuple(field.split(":")[0].strip() for field in SEEN_TYPES.split(","))
 
 
 def update(
@@ -101,33 +102,15 @@ def seen_of(done: DataFrame, pages: DataFrame, captures: DataFrame) -> DataFrame
         F.col("flags").alias("page_flags"),
     )
     found = done.join(body, "capture_id", "left").join(copies, "revisit_of", "left")
-    there = F.col("stored_at").isNotNull()
-    return found.select(
-        "url_key",
-        "capture_id",
-        F.struct(
-            "outcome",
-            "reason",
-            "detail",
-            "status",
-            "record_type",
-            (F.col("body_sha256").isNull() & (F.col("record_type") == "revisit")).alias(
-                "own_digest"
-            ),
-            "truncated",
-            "etag",
-            "last_modified",
-            "content_type",
-            F.col("body_bytes").alias("content_length"),
-            F.when(there, F.col("revisit_of")).otherwise(F.col("capture_id")).alias("capture_id"),
-            F.coalesce("stored_at", "started").cast("double").alias("fetched_at"),
-            F.when(F.col("stored_url") != F.col("url"), F.col("stored_url")).alias("copy_url"),
-            "payload_digest",
-            "body_sha256",
-            "text_sha256",
-            "simhash",
-            "outlinks",
-            "page_flags",
-            "retry_wait_s",
-        ).alias("seen"),
-    )
+    is_revisit = F.col("stored_at").isNotNull()
+    kept_id = F.when(is_revisit, F.col("revisit_of")).otherwise(F.col("capture_id"))
+    is_own = F.col("body_sha256").isNull() & (F.col("record_type") == "revisit")
+    derived = {
+        "own_digest": is_own,
+        "content_length": F.col("body_bytes"),
+        "capture_id": kept_id,
+        "fetched_at": F.coalesce("stored_at", "started").cast("double"),
+        "copy_url": F.when(F.col("stored_url") != F.col("url"), F.col("stored_url")),
+    }
+    seen = [derived.get(name, F.col(name)).alias(name) for name in SEEN_NAMES]
+    return found.select("url_key", "capture_id", F.struct(*seen).alias("seen"))

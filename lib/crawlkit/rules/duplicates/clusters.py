@@ -208,7 +208,7 @@ class Clustering:
 def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = NearPolicy()) -> Clustering:
     """Clusters of pages whose text or hints say that they are one.
 
-    Work is linear in equal texts and bounded in alike ones.
+    Work is linear in identical texts and bounded in near-duplicate ones.
     """
     out = Clustering()
     by_url = {p.url: p for p in pages}
@@ -227,12 +227,8 @@ def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = NearPolicy()) -
             if joined.find(a) == joined.find(b) or not worth_counting(prints[a], prints[b], policy):
                 continue
             out.compared += 1
-            verdict = match(
-                hamming(prints[a].simhash or 0, prints[b].simhash or 0),
-                shingles_of(a),
-                shingles_of(b),
-                policy,
-            )
+            distance = hamming(prints[a].simhash or 0, prints[b].simhash or 0)
+            verdict = match(distance, shingles_of(a), shingles_of(b), policy)
             if verdict and verdict.merged:
                 joined.union(a, b)
                 evidence.append((a, b, verdict))
@@ -240,22 +236,23 @@ def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = NearPolicy()) -
                 out.similar.append((a, b, verdict))
 
     for page, target, method in _hints(pages, by_url):
-        a, b = shingles_of(page.url), shingles_of(target)
-        if (
-            method == "canonical"
-            and min(len(a), len(b)) >= CONTRADICTION_SHINGLES
-            and jaccard(a, b) < CONTRADICTION
-        ):
+        if method == "canonical" and _contradict(shingles_of(page.url), shingles_of(target)):
             out.disbelieved.append((page.url, target))
         else:
             joined.union(page.url, target)
             evidence.append((page.url, target, Match(method)))
-
-    out.similar = list(
-        {(a, b): (a, b, m) for a, b, m in out.similar if joined.find(a) != joined.find(b)}.values()
-    )
+    apart = (pair for pair in out.similar if joined.find(pair[0]) != joined.find(pair[1]))
+    out.similar = list({pair[:2]: pair for pair in apart}.values())
     out.clusters = _clusters(joined, evidence, by_url)
     return out
+
+
+def _contradict(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two texts are too different for a canonical link between them to be believed.
+
+    a, b: their shingles.
+    """
+    return min(len(a), len(b)) >= CONTRADICTION_SHINGLES and jaccard(a, b) < CONTRADICTION
 
 
 def _exact(

@@ -7,15 +7,11 @@ these.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from crawlkit.outcomes import Refused
+from crawlkit.rules.feeds.collect import Collector
 from crawlkit.rules.feeds.timestamps import feed_date
 from crawlkit.rules.feeds.xml_scanner import Event, Scanner, attributes_of
 from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
-
-if TYPE_CHECKING:
-    from crawlkit.rules.feeds.sitemaps import Collector
 
 _WITH_OWN_LINK = (
     "source",
@@ -39,61 +35,95 @@ def read_rss(root: Event, scanner: Scanner, out: Collector) -> bool:
 
     Also of CDF, whose root is `channel` and whose items carry `href`.
     """
-    top, depth = root.name, 1
-    base = _base(out.url, root)
-    item_base, link, guid, about, dates, inside = None, None, None, None, {}, None
-    dated = ("pubdate", "date", "updated", "published")
-    texts = frozenset({"link", "guid", *dated})
+    reader = _RssReader(root, out)
     for event in scanner.events(
-        frozenset({"channel", "item", *_WITH_OWN_LINK, *texts}),
-        frozenset({top, "item", *_WITH_OWN_LINK}),
-        texts,
+        frozenset({"channel", "item", *_WITH_OWN_LINK, *_RSS_TEXTS}),
+        frozenset({root.name, "item", *_WITH_OWN_LINK}),
+        _RSS_TEXTS,
     ):
-        name = event.name
-        if name == "channel" and not event.closing:
-            base = _base(base, event)
-            depth += name == top
-        elif name in ("item", top):
-            if item_base is not None:
-                _rss_item(out, item_base, link, guid, about, dates)
-            item_base, link, guid, about, dates, inside = None, None, None, None, {}, None
-            if name == top:
-                depth -= 1
-                if not depth:
-                    return True
-            elif not event.closing:
-                attributes = attributes_of(event)
-                item_base, about, link = (
-                    _base(base, event),
-                    attributes.get("rdf:about"),
-                    attributes.get("href"),
-                )
-                if event.empty:
-                    _rss_item(out, item_base, link, guid, about, dates)
-                    item_base = None
-        elif name in _WITH_OWN_LINK:
-            inside = _inside(inside, event)
-        elif item_base is None or not event.whole or inside:
-            continue
-        elif name == "link":
-            attributes = attributes_of(event)
-            text = event.text.strip() or (
-                attributes.get("href")
-                if attributes.get("rel", "alternate") == "alternate"
-                else None
-            )
-            link = link or text
-        elif name == "guid":
-            if attributes_of(event).get("ispermalink", "true").strip().lower() == "true":
-                guid = guid or event.text.strip()
-        elif name in dated:
-            dates.setdefault(name, event.text)
-    if item_base is not None and (link or guid):
-        _rss_item(out, item_base, link, guid, about, dates)
+        if reader.take(event):
+            return True
+    reader.end_cut_item()
     return False
 
 
-def _rss_item(
+_RSS_DATES = ("pubdate", "date", "updated", "published")
+_RSS_TEXTS = frozenset({"link", "guid", *_RSS_DATES})
+
+
+class _RssReader:
+    """The state of reading a feed: the item that is open, and what it has said so far."""
+
+    def __init__(self, root: Event, out: Collector) -> None:
+        self._out = out
+        self._top = root.name
+        self._depth = 1
+        self._base = _base(out.url, root)
+        self._inside: str | None = None  # an element whose links are not the item's
+        self._begin(None)
+
+    def _begin(self, base: str | None) -> None:
+        """Begin an item, whose addresses are relative to `base`; None: between items."""
+        self._item_base = base
+        self._link: str | None = None
+        self._guid: str | None = None
+        self._about: str | None = None
+        self._dates: dict[str, str] = {}
+        self._inside = None
+
+    def _end(self) -> None:
+        """Give the item that is open, if there is one, to the collector."""
+        if self._item_base is not None:
+            _add_rss_item(
+                self._out, self._item_base, self._link, self._guid, self._about, self._dates
+            )
+        self._begin(None)
+
+    def end_cut_item(self) -> None:
+        """The feed was cut inside an item: it counts if it has an address of its own."""
+        if self._link or self._guid:
+            self._end()
+
+    def take(self, event: Event) -> bool:
+        """Take an event; True: the feed is at its end."""
+        name = event.name
+        if name == "channel" and not event.closing:
+            self._base = _base(self._base, event)
+            self._depth += name == self._top
+        elif name in ("item", self._top):
+            self._end()
+            if name == self._top:
+                self._depth -= 1
+                return not self._depth
+            if not event.closing:
+                self._open_item(event)
+        elif name in _WITH_OWN_LINK:
+            self._inside = _inside(self._inside, event)
+        elif self._item_base is not None and event.whole and not self._inside:
+            self._take_text(event)
+        return False
+
+    def _open_item(self, event: Event) -> None:
+        attributes = attributes_of(event)
+        self._begin(_base(self._base, event))
+        self._about, self._link = attributes.get("rdf:about"), attributes.get("href")
+        if event.empty:
+            self._end()
+
+    def _take_text(self, event: Event) -> None:
+        attributes = attributes_of(event)
+        if event.name == "link":
+            is_alternate = attributes.get("rel", "alternate") == "alternate"
+            href = attributes.get("href") if is_alternate else None
+            self._link = self._link or event.text.strip() or href
+        elif event.name == "guid":
+            if attributes.get("ispermalink", "true").strip().lower() == "true":
+                self._guid = self._guid or event.text.strip()
+        elif event.name in _RSS_DATES:
+            self._dates.setdefault(event.name, event.text)
+
+
+def _add_rss_item(
     out: Collector,
     base: str,
     link: str | None,

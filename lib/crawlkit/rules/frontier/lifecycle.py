@@ -103,64 +103,75 @@ def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
 
 
 def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: Config) -> Row:
-    """The row after a planned fetch.
+    """The row after a planned fetch. Times are Unix s.
 
     seen: outcome, reason, detail, status, and for stored copies record_type, truncated,
     body_sha256, text_sha256, payload_digest, simhash, etag, last_modified, content_type,
     content_length, capture_id, fetched_at, outlinks, page_flags, retry_wait_s.
     """
-    new = dict(row)
     outcome = Outcome(seen["outcome"])
     if outcome is Outcome.DEFERRED:
-        return new  # given back as it was
-    first = not row.get("n_fetch")
-    cls = class_of_row(row, cfg.schedule)
-    initial = initial_interval_s(row["priority_class"], cls, cfg.schedule)
-    if outcome is Outcome.ROBOTS_DENIED:
-        new |= {
-            "state": State.ROBOTS_SKIPPED,
-            "error_type": str(seen["reason"]),
-            "error_detail": seen.get("detail"),
-            "next_fetch": now + initial,
-            "interval_s": initial,
-        }
-    elif outcome is Outcome.REFUSED:
-        new |= {
-            "state": State.REFUSED,
-            "error_type": str(seen["reason"]),
-            "error_detail": seen.get("detail"),
-            "next_fetch": None,
-        }
-    elif outcome in (Outcome.HTTP_ERROR, Outcome.FAILED):
-        new = _after_failure(new, seen, now, cfg)
+        return dict(row)  # given back as it was
+    if outcome in (Outcome.HTTP_ERROR, Outcome.FAILED):
+        new = _after_failure(dict(row), seen, now, cfg)
+    elif outcome in (Outcome.ROBOTS_DENIED, Outcome.REFUSED):
+        new = _after_refusal(row, seen, outcome, now, cfg)
     else:
-        changed = None if outcome is Outcome.REDIRECTED else has_changed(row, seen)
-        interval = (
-            initial
-            if first or not row.get("interval_s")
-            else next_interval_s(row["interval_s"], changed, cls, cfg.schedule)
-        )
-        letter = "N" if first else "?" if changed is None else "C" if changed else "U"
-        new |= {
-            "state": State.REDIRECTED if outcome is Outcome.REDIRECTED else State.FETCHED,
-            "error_type": None,
-            "error_detail": None,
-            "retries": 0,
-            "interval_s": interval,
-            "next_fetch": now + interval,
-            "last_fetch": now,
-            "last_status": seen["status"],
-            "n_fetch": (row.get("n_fetch") or 0) + 1,
-            "n_change": (row.get("n_change") or 0) + (changed is True),
-            "history": _history(row, letter),
-        }
-        if outcome is Outcome.FETCHED:
-            _keep_copy(new, seen)
-        for name in ("etag", "last_modified"):
-            if outcome is Outcome.FETCHED or seen.get(name):
-                new[name] = seen.get(name)
+        new = _after_answer(row, seen, outcome, now, cfg)
     new["flags"] = _flags(row, seen, outcome)
     new["state"] = str(new["state"])
+    return new
+
+
+def _first_interval_s(row: Mapping[str, Any], cfg: Config) -> float:
+    return initial_interval_s(row["priority_class"], class_of_row(row, cfg.schedule), cfg.schedule)
+
+
+def _after_refusal(
+    row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome, now: float, cfg: Config
+) -> Row:
+    """Robots may change, so the URL is asked again after its first interval; a refusal stays."""
+    new = dict(row) | {"error_type": str(seen["reason"]), "error_detail": seen.get("detail")}
+    if outcome is Outcome.REFUSED:
+        return new | {"state": State.REFUSED, "next_fetch": None}
+    interval_s = _first_interval_s(row, cfg)
+    return new | {
+        "state": State.ROBOTS_SKIPPED,
+        "next_fetch": now + interval_s,
+        "interval_s": interval_s,
+    }
+
+
+def _after_answer(
+    row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome, now: float, cfg: Config
+) -> Row:
+    """Fetched, not modified or redirected: the interval adapts to whether it changed (I1)."""
+    first = not row.get("n_fetch")
+    changed = None if outcome is Outcome.REDIRECTED else has_changed(row, seen)
+    if first or not row.get("interval_s"):
+        interval_s = _first_interval_s(row, cfg)
+    else:
+        cls = class_of_row(row, cfg.schedule)
+        interval_s = next_interval_s(row["interval_s"], changed, cls, cfg.schedule)
+    letter = "N" if first else "?" if changed is None else "C" if changed else "U"
+    new = dict(row) | {
+        "state": State.REDIRECTED if outcome is Outcome.REDIRECTED else State.FETCHED,
+        "error_type": None,
+        "error_detail": None,
+        "retries": 0,
+        "interval_s": interval_s,
+        "next_fetch": now + interval_s,
+        "last_fetch": now,
+        "last_status": seen["status"],
+        "n_fetch": (row.get("n_fetch") or 0) + 1,
+        "n_change": (row.get("n_change") or 0) + (changed is True),
+        "history": _history(row, letter),
+    }
+    if outcome is Outcome.FETCHED:
+        _keep_copy(new, seen)
+    for name in ("etag", "last_modified"):
+        if outcome is Outcome.FETCHED or seen.get(name):
+            new[name] = seen.get(name)
     return new
 
 

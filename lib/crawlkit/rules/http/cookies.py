@@ -24,6 +24,7 @@ MAX_COOKIES = 50
 MAX_COOKIE_CHARS = 4096
 MAX_ATTRIBUTE_CHARS = 1024
 MAX_LIFETIME_S = 400 * 86_400.0
+_MAX_AGE = re.compile(r"-?[0-9]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _DELIMITER = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -95,14 +96,10 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
             continue
         match key.lower():
             case "expires":
-                cookie = replace(
-                    cookie,
-                    expires=cookie_date(text) if cookie_date(text) is not None else cookie.expires,
-                )
-            case "max-age" if re.fullmatch(
-                r"-?[0-9]+", text
-            ):  # of any length: float of 4,096 digits is infinite
-                max_age = float(text)
+                expires = cookie_date(text)
+                cookie = cookie if expires is None else replace(cookie, expires=expires)
+            case "max-age" if _MAX_AGE.fullmatch(text):
+                max_age = float(text)  # of any length: float of 4,096 digits is infinite
             case "domain" if text.strip("."):
                 domain = _ascii_domain(text.removeprefix("."))
             case "path":
@@ -114,6 +111,12 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
         cookie = replace(cookie, expires=now + max_age if max_age > 0 else 0.0)
     if cookie.expires is not None:
         cookie = replace(cookie, expires=min(cookie.expires, now + MAX_LIFETIME_S))
+    return _with_domain(cookie, domain, has_path, secure)
+
+
+def _with_domain(cookie: Cookie, domain: str, has_path: bool, secure: bool) -> Cookie | None:
+    """The cookie for its Domain attribute ("": none); None if the host may not set it (5.3)."""
+    host, prefix = cookie.domain, cookie.name[:9].lower()
     if domain and is_public_suffix(domain):
         if domain != host:
             return None
@@ -122,17 +125,13 @@ def parse_set_cookie(line: str, host: str, path: str, secure: bool, now: float) 
         if not domain_match(host, domain):
             return None
         cookie = replace(cookie, domain=domain, host_only=False)
-    prefix = name[:9].lower()
-    if (
+    is_host_bound = cookie.secure and cookie.host_only and has_path and cookie.path == "/"
+    is_forbidden = (
         (cookie.secure and not secure)
         or (prefix == "__secure-" and not cookie.secure)
-        or (
-            prefix.startswith("__host-")
-            and not (cookie.secure and cookie.host_only and has_path and cookie.path == "/")
-        )
-    ):
-        return None
-    return cookie
+        or (prefix.startswith("__host-") and not is_host_bound)
+    )
+    return None if is_forbidden else cookie
 
 
 def _guards(kept: Cookie, new: Cookie, now: float) -> bool:

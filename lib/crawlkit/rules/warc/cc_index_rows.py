@@ -97,6 +97,15 @@ _ISO3 = dict(
 )
 
 
+_HOST_PARTS = (
+    "url_host_tld",
+    "url_host_2nd_last_part",
+    "url_host_3rd_last_part",
+    "url_host_4th_last_part",
+    "url_host_5th_last_part",
+)
+
+
 def cc_row(capture: dict[str, Any], page: dict[str, Any] | None, crawl: str) -> dict[str, Any]:
     """The index row of a stored capture (a row with CAPTURE, its page with PAGE).
 
@@ -106,40 +115,9 @@ def cc_row(capture: dict[str, Any], page: dict[str, Any] | None, crawl: str) -> 
     `robotstxt`; `crawldiagnostics` redirects, errors and revisits.
     """
     url = target_uri(capture["url"])
-    scheme, host, _, path_query = split(url)
-    path, mark, query = path_query.partition("?")
-    port = url[len(scheme) + 3 + len(host) :].partition("/")[0].removeprefix(":")
-    address = host.startswith("[") or host.replace(".", "").isdigit()
-    labels = [] if address else host.split(".")[::-1]
     page = page or {}
-    row = dict.fromkeys(COLUMNS)
-    for name, label in zip(
-        (
-            "url_host_tld",
-            "url_host_2nd_last_part",
-            "url_host_3rd_last_part",
-            "url_host_4th_last_part",
-            "url_host_5th_last_part",
-        ),
-        labels,
-        strict=False,
-    ):
-        row[name] = label
-    for kind, private in (("registry", False), ("private", True)):
-        if (suffix := public_suffix(host, private)) is not None:
-            row[f"url_host_{kind}_suffix"] = suffix
-            row[
-                "url_host_registered_domain" if kind == "registry" else "url_host_private_domain"
-            ] = registered_domain(host, private) if host != suffix else None
-    return row | {
-        "url_surtkey": surt_key(url),
-        "url": url,
-        "url_host_name": host,
-        "url_host_name_reversed": ".".join(labels) or None,
-        "url_protocol": scheme,
-        "url_port": int(port) if port else None,
-        "url_path": path,
-        "url_query": query if mark else None,
+    return dict.fromkeys(COLUMNS) | {
+        **_url_columns(url),
         "fetch_time": capture["started"],
         "fetch_status": capture["status"],
         "fetch_redirect": capture["redirect_to"],
@@ -157,6 +135,41 @@ def cc_row(capture: dict[str, Any], page: dict[str, Any] | None, crawl: str) -> 
         "crawl": crawl,
         "subset": subset_of(capture),
     }
+
+
+def _url_columns(url: str) -> dict[str, Any]:
+    """The columns about a URL and its host."""
+    scheme, host, _, path_query = split(url)
+    path, mark, query = path_query.partition("?")
+    port = url[len(scheme) + 3 + len(host) :].partition("/")[0].removeprefix(":")
+    is_address = host.startswith("[") or host.replace(".", "").isdigit()
+    labels = [] if is_address else host.split(".")[::-1]
+    return {
+        **dict(zip(_HOST_PARTS, labels, strict=False)),
+        **_suffix_columns(host),
+        "url_surtkey": surt_key(url),
+        "url": url,
+        "url_host_name": host,
+        "url_host_name_reversed": ".".join(labels) or None,
+        "url_protocol": scheme,
+        "url_port": int(port) if port else None,
+        "url_path": path,
+        "url_query": query if mark else None,
+    }
+
+
+def _suffix_columns(host: str) -> dict[str, str | None]:
+    """Public suffixes of a host, without and with private ones, and the domains below them."""
+    columns: dict[str, str | None] = {}
+    for private, suffix_column, domain_column in (
+        (False, "url_host_registry_suffix", "url_host_registered_domain"),
+        (True, "url_host_private_suffix", "url_host_private_domain"),
+    ):
+        suffix = public_suffix(host, private)
+        if suffix is not None:
+            columns[suffix_column] = suffix
+            columns[domain_column] = registered_domain(host, private) if host != suffix else None
+    return columns
 
 
 def subset_of(capture: dict[str, Any]) -> str:

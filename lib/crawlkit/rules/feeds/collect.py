@@ -1,0 +1,115 @@
+"""What a sitemap or feed names, collected: canonical, each once, and only what it may name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from crawlkit.outcomes import Refused
+from crawlkit.rules.feeds.xml_scanner import EVENTS_AN_ADDRESS, Scanner, has_reference
+from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
+
+MAX_ENTRIES = 50_000
+DEFAULT_PRIORITY = 0.5
+
+
+@dataclass(slots=True)
+class Entry:
+    """One page of a sitemap or feed. `lastmod` is Unix seconds; addresses are canonical."""
+
+    url: str
+    lastmod: float | None = None
+    priority: float = DEFAULT_PRIORITY
+    images: list[str] = field(default_factory=list)
+    alternates: list[tuple[str, str]] = field(default_factory=list)  # (hreflang, address)
+    videos: int = 0
+    news: bool = False
+    mobile: bool = False
+
+
+@dataclass(slots=True)
+class Sitemap:
+    """What a sitemap or feed says. kind: urlset, index, text, rss, atom, or none (it is neither).
+
+    `sitemaps` are the children of an index, with their lastmod. `refused` are addresses outside
+    what this sitemap may name; `bad_entries` counts entries without a usable address. `partial`: a
+    limit or a fault ended the reading.
+    """
+
+    kind: str = "none"
+    entries: list[Entry] = field(default_factory=list)
+    sitemaps: dict[str, float | None] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    bad_entries: int = 0
+    partial: bool = False
+    decoded_bytes: int = 0
+
+
+class Full(Exception):
+    """The limit of entries is reached."""
+
+
+class Collector:
+    """Takes addresses as a reader finds them: canonical, each once, and only those that this
+    sitemap may name.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        out: Sitemap,
+        scanner: Scanner,
+        may_name: Callable[[str], bool],
+        policy: UrlPolicy,
+        max_entries: int,
+    ) -> None:
+        self.url = url
+        self.out = out
+        self._scanner = scanner
+        self._may_name = may_name
+        self._policy = policy
+        self._max_entries = max_entries
+        self._seen: dict[str, Entry] = {}
+        self.declared = False  # the file declares entities, which are never expanded
+
+    def canonical(self, text: str, base: str | None = None) -> str | None:
+        """The canonical URL of an address as written; None if it is none."""
+        text = text.strip()
+        if not text or (self.declared and has_reference(text)):
+            return None
+        try:
+            return canonicalize(text, base, self._policy)
+        except Refused:
+            return None
+
+    def page(self, text: str, base: str | None = None) -> Entry | None:
+        """The entry of an address, new or known; None if it is bad or refused."""
+        url = self.canonical(text, base)
+        if url is None:
+            self.out.bad_entries += 1
+            return None
+        known = self._seen.get(url)
+        if known is not None:
+            return known
+        if not self._may_name(url):
+            self.out.refused.append(url)
+            return None
+        if len(self._seen) >= self._max_entries:
+            raise Full
+        self._scanner.credit += EVENTS_AN_ADDRESS
+        entry = self._seen[url] = Entry(url)
+        self.out.entries.append(entry)
+        return entry
+
+    def child(self, text: str, lastmod: float | None) -> None:
+        """A sitemap of an index."""
+        url = self.canonical(text, self.url)
+        if url is None:
+            self.out.bad_entries += 1
+        elif not self._may_name(url):
+            self.out.refused.append(url)
+        elif url not in self.out.sitemaps:
+            if len(self.out.sitemaps) >= self._max_entries:
+                raise Full
+            self._scanner.credit += EVENTS_AN_ADDRESS
+            self.out.sitemaps[url] = lastmod
