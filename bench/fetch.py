@@ -13,7 +13,6 @@ import io
 import socket
 import tempfile
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from ssl import create_default_context
 from typing import Any
@@ -139,7 +138,7 @@ class _ToLoopback(HTTPAdapter):
         self._port = port
         super().__init__()
 
-    def build_connection_pool_key_attributes(self, request, verify, cert=None):  # noqa: ANN001, ANN201 (signature of requests)
+    def build_connection_pool_key_attributes(self, request, verify, cert=None):
         host, pool = super().build_connection_pool_key_attributes(request, verify, cert)
         return host | {"host": "127.0.0.1", "port": self._port}, pool | {
             "server_hostname": "site.example",
@@ -266,6 +265,11 @@ def records(bodies: list[bytes]) -> tuple[dict[str, dict[str, float]], dict[str,
     )
 
 
+def _per_request(way: dict[str, float], n: int) -> str:
+    """CPU ms of a request, as text."""
+    return f"{way['cpu_s'] / n * 1000:.3f}"
+
+
 def main() -> None:
     bodies = pages()
     page = bodies[0][: PAGE_BYTES - 7] + b"</html>"
@@ -299,7 +303,6 @@ def main() -> None:
         ),
         ("WARC bytes: here / warcio gzip", sizes["here"] / sizes["warcio"], "at most 1.20"),
     ]
-    per: Callable[[dict[str, float], int], str] = lambda way, n: f"{way['cpu_s'] / n * 1000:.3f}"  # noqa: E731
     lines = [
         "# Fetching and storing 30 KB pages",
         "",
@@ -311,8 +314,11 @@ def main() -> None:
     lines += [
         "| way | CPU ms a request |",
         "|---|---|",
-        *(f"| {name}, connection kept | {per(way, ONE)} |" for name, way in kept.items()),
-        *(f"| {name}, new TLS connection | {per(way, TLS)} |" for name, way in tls.items()),
+        *(f"| {name}, connection kept | {_per_request(way, ONE)} |" for name, way in kept.items()),
+        *(
+            f"| {name}, new TLS connection | {_per_request(way, TLS)} |"
+            for name, way in tls.items()
+        ),
         "",
     ]
     lines += [

@@ -27,12 +27,22 @@ events {{ worker_connections 4096; }}
 http {{
   {log}
   keepalive_requests 100000000;
-  client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3; uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
+  client_body_temp_path {folder}/t1;
+  proxy_temp_path {folder}/t2;
+  fastcgi_temp_path {folder}/t3;
+  uwsgi_temp_path {folder}/t4;
+  scgi_temp_path {folder}/t5;
 """
 _SERVERS = """
   types {{ text/html html; }}
   server {{ listen 127.0.0.1:{http}; root {folder}/html; }}
-  server {{ listen 127.0.0.1:{https} ssl; root {folder}/html; keepalive_timeout 0; ssl_certificate {folder}/server.pem; ssl_certificate_key {folder}/server.pem; }}
+  server {{
+    listen 127.0.0.1:{https} ssl;
+    root {folder}/html;
+    keepalive_timeout 0;
+    ssl_certificate {folder}/server.pem;
+    ssl_certificate_key {folder}/server.pem;
+  }}
 """
 
 

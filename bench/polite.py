@@ -15,16 +15,18 @@ HOSTS, PAGES, DELAY_S = 200, 640, 0.8
 
 
 def report(verdict: Verdict) -> None:
+    share = f"{verdict.longest_s:.0f} s / {verdict.span_s:.0f} s = {verdict.share_of_maximum:.3f}"
     table = f"""# Politeness at size
 
-{HOSTS} hosts (some share an address or a registered domain), gap {DELAY_S:g} s a host, {DELAY_S / 4:g} s a domain and an address, Crawl-delay,
-robots rules, redirects, 503 and 429 with Retry-After; two slots, each a process. Judged from the server's log alone.
+{HOSTS} hosts (some share an address or a registered domain), gap {DELAY_S:g} s a host,
+{DELAY_S / 4:g} s a domain and an address, Crawl-delay, robots rules, redirects, 503 and 429 with
+Retry-After; two slots, each a process. Judged from the server's log alone.
 
 | what | measured | mark |
 |---|---|---|
 | requests | {verdict.requests:,} | at least 100,000 |
-| gaps too short, hosts with two requests in flight, forbidden pages | {len(verdict.violations)} | 0 |
-| longest queue (delays in force and answer times) / time taken | {verdict.longest_s:.0f} s / {verdict.span_s:.0f} s = {verdict.share_of_maximum:.3f} | at least 0.90 |
+| gaps too short, two requests in flight, forbidden pages | {len(verdict.violations)} | 0 |
+| longest queue (delays in force and answer times) / time taken | {share} | at least 0.90 |
 """
     write(
         "polite",

@@ -36,12 +36,21 @@ _FOLDERS = (
 )
 
 _SERVERS = """
-  types {{ text/html html htm; text/plain txt; text/css css; application/javascript js; image/png png; }}
+  types {{
+    text/html html htm;
+    text/plain txt;
+    text/css css;
+    application/javascript js;
+    image/png png;
+  }}
   default_type application/octet-stream;
   keepalive_timeout 300s;
   server {{
     {listen}
-    location = /robots.txt {{ default_type text/plain; return 200 "User-agent: *\\nDisallow: /private/\\n"; }}
+    location = /robots.txt {{
+      default_type text/plain;
+      return 200 "User-agent: *\\nDisallow: /private/\\n";
+    }}
     location / {{ root {folder}/html/$host; index index.html; }}
   }}
 """

@@ -46,7 +46,7 @@ SETTINGS = {
 class Loopback(CachingThreadedResolver):
     """Names of the web are addresses on loopback."""
 
-    def getHostByName(self, name, timeout=None):  # noqa: ANN001, ANN201, N802 (signature of Twisted)
+    def getHostByName(self, name, timeout=None):
         return defer.succeed(GIVEN["hosts"][name])
 
 

@@ -94,12 +94,15 @@ def report(samples: list[dict[str, Any]]) -> None:
         samples[-1]["t"],
         window[-1]["t"] - window[0]["t"],
     )
+    memory = (
+        f"{growth:+.1f} MiB (medians of five rounds); least {min(rss):.0f}, most {max(rss):.0f} MiB"
+    )
     table = f"""# Soak of the fetch slot
 
 | what | measured | mark |
 |---|---|---|
 | requests | {sent:,} in {seconds / 60:.1f} minutes | at least 500,000 |
-| memory over the last {span / 60:.1f} minutes | {growth:+.1f} MiB (medians of five rounds); least {min(rss):.0f}, most {max(rss):.0f} MiB | at most +8 MiB |
+| memory over the last {span / 60:.1f} minutes | {memory} | at most +8 MiB |
 | open files, first and last of the window | {files[0]}, {files[1]} | equal |
 | threads between rounds, first and last | {threads[0]}, {threads[1]} | equal |
 """

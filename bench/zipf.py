@@ -133,8 +133,10 @@ def main() -> None:
         r = run(Path(name))
     table = f"""# A polite round of Zipf hosts
 
-{r["requests"]:,} requests to {r["hosts"]:,} hosts (sizes as rank to the power of -{EXPONENT:g}; the largest {r["largest"]:,}), {DELAY_S:g} s between two requests to a host, answers after {ANSWER_S:g} s.
-The fetch stage of one round of `crawlkit crawl`, from its start to its end, beside the larger of two bounds.
+{r["requests"]:,} requests to {r["hosts"]:,} hosts (sizes as rank to the power of
+-{EXPONENT:g}; the largest {r["largest"]:,}), {DELAY_S:g} s between two requests to a host,
+answers after {ANSWER_S:g} s. The fetch stage of one round of `crawlkit crawl`, from its start to
+its end, beside the larger of two bounds.
 
 | what | measured | mark |
 |---|---|---|

@@ -208,7 +208,7 @@ def urls(
     set_: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """The daily snapshot of all known URLs: PATH/date=YYYY-MM-DD/urls.parquet (--now chooses the date).
+    """The daily snapshot of all known URLs: PATH/date=YYYY-MM-DD/urls.parquet (date: --now).
 
     \b
     crawlkit export urls --data site --out snapshots/

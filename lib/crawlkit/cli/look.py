@@ -1,4 +1,6 @@
-"""Verbs that look at a crawl without Spark: open, status, diff, params, explain, metrics, alerts."""
+"""Verbs that look at a crawl without Spark: open, status, diff, params, explain, metrics,
+alerts.
+"""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "rebuild": (
         "upkeep",
         (
-            "Make crawldb again: from captures, pages and links, or with --from-warc the whole"
+            "Rebuild crawldb from captures, pages and links, or with --from-warc the whole"
             " crawl from its WARC files."
         ),
     ),

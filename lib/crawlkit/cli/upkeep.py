@@ -42,7 +42,8 @@ def rebuild(
     set_: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make crawldb again: from captures, pages and links, or with --from-warc the whole crawl from its WARC files.
+    """Rebuild crawldb from captures, pages and links, or with --from-warc the whole crawl from its
+    WARC files.
 
     \b
     crawlkit rebuild --data site
@@ -99,7 +100,8 @@ def purge(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove what was stored of a host, a domain or a URL from tables and WARC files; a host or domain is blocked first.
+    """Remove what was stored of a host, a domain or a URL from tables and WARC files; a host or
+    domain is blocked first.
 
     \b
     crawlkit purge site.example --reason 'asked to' --data site
@@ -154,7 +156,8 @@ def import_(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take URLs from other tools' lists into the frontier, or with `ranks` a list RANK,DOMAIN into the quality of hosts.
+    """Take URLs from other tools' lists into the frontier, or with `ranks` a list RANK,DOMAIN into
+    the quality of hosts.
 
     \b
     crawlkit import cdxj index.cdxj.gz --data site
@@ -196,7 +199,8 @@ def audit(
 
 def _audit_text(v: dict[str, Any]) -> str:
     lines = [
-        f"{v['requests']} requests: {v['violations']} violations (disallowed {v['disallowed']}, host"
+        f"{v['requests']} requests: {v['violations']} violations (disallowed "
+        f"{v['disallowed']}, host"
         f" {v['host']}, domain {v['domain']}, address {v['address']})"
     ]
     lines += [

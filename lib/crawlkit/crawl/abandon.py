@@ -1,4 +1,6 @@
-"""A round that its operator pauses or ends early: what is checked before each stage, and the end."""
+"""A round that its operator pauses or ends early: what is checked before each stage, and
+the end.
+"""
 
 from __future__ import annotations
 

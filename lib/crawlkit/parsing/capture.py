@@ -65,8 +65,8 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> Row:
 
 
 def _many_of_one_shape(rows: list[dict[str, Any]], limit: int) -> bool:
-    """Whether more than `limit` outlinks have one shape (rules/url/pattern.py): the mark of pages that a
-    program makes without end.
+    """Whether more than `limit` outlinks have one shape (rules/url/pattern.py): the mark of
+    pages that a program makes without end.
     """
     return len(rows) > limit and max(Counter(url_shape(r["url"]) for r in rows).values()) > limit
 

@@ -143,8 +143,8 @@ MAX_KNOWN = 200_000
 
 
 def drop_known(row: Row, known: Known) -> Row:
-    """A row of PARSED_SCHEMA without the found rows that `found_of` would drop for one reported before:
-    the pages of a site link to the same URLs.
+    """A row of PARSED_SCHEMA without the found rows that `found_of` would drop for one
+    reported before: the pages of a site link to the same URLs.
     """
     if len(known) > MAX_KNOWN:
         known.clear()

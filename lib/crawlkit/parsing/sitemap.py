@@ -1,5 +1,5 @@
-"""Sitemaps and feeds as fetched, and the sitemaps that a robots.txt names -> found rows (REQUIREMENTS
-A2, A3).
+"""Sitemaps and feeds as fetched, and the sitemaps that a robots.txt names -> found rows
+(REQUIREMENTS A2, A3).
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ def _tiles(totals: dict[str, Any]) -> str:
     for name, v in totals.items():
         shown = _bytes(v) if name.startswith("bytes") else _number(v)
         tiles.append(
-            f"<div title='{html.escape(str(v))}'><b>{shown}</b><span>{html.escape(name)}</span></div>"
+            f"<div title='{html.escape(str(v))}'><b>{shown}</b><span>{html.escape(name)}"
+            f"</span></div>"
         )
     return f"<section class=tiles>{''.join(tiles)}</section>"
 

@@ -1,4 +1,5 @@
-"""report: what the finished rounds brought -> tables rounds, stages, metrics, and the report's files.
+"""report: what the finished rounds brought -> tables rounds, stages, metrics, and the
+report's files.
 
 Contract: it reads all rounds so far; repeating it writes the same for the same tables. Its files
 are report/index.html with SVG plots, report.json (the same figures) and metrics.prom for

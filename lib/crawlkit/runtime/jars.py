@@ -1,8 +1,8 @@
 """The JARs that Delta needs: fetched once, checked, and used offline (`crawlkit jars`).
 
-They are resolved by the Ivy that pyspark ships, without transitive dependencies, over a lock file of
-`group artifact version sha256` lines (data/jars.lock; for tables in S3 also data/jars-s3.lock), and
-then used from one folder (spark.*.extraClassPath).
+They are resolved by the Ivy that pyspark ships, without transitive dependencies, over a lock file
+of `group artifact version sha256` lines (data/jars.lock; for tables in S3 also data/jars-s3.lock),
+and then used from one folder (spark.*.extraClassPath).
 """
 
 from __future__ import annotations

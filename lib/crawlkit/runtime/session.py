@@ -213,7 +213,8 @@ def use_s3(spark: "SparkSession", s3: S3) -> None:
         )
     except Py4JJavaError:
         raise SessionError(
-            "tables in S3 need further JARs (`crawlkit jars --s3`, `make setup-s3`), and this JVM was"
+            "tables in S3 need further JARs (`crawlkit jars --s3`, `make setup-s3`), and "
+            "this JVM was"
             " started without them: give them to spark-submit too (docs/spark-submit.md)"
         ) from None
     settings = {

@@ -1,8 +1,8 @@
 """commit: the parts of a round -> captures and robots.
 
-Contract: exactly one outcome for each planned row. A pure function of the pinned part list: the earliest attempt's outcome wins (a real one over a
-deferral); a planned row that no part names is deferred as slot_lost; a stored record that lost
-keeps its row with is_outcome = false.
+Contract: exactly one outcome for each planned row. A pure function of the pinned part list: the
+earliest attempt's outcome wins (a real one over a deferral); a planned row that no part names is
+deferred as slot_lost; a stored record that lost keeps its row with is_outcome = false.
 """
 
 from __future__ import annotations

@@ -59,7 +59,9 @@ class SeedList:
 
 @dataclass(frozen=True)
 class Injection:
-    """found: rows of crawldb_log; rejects: rows of `rejects`; counts: as `read_lines` makes them."""
+    """found: rows of crawldb_log; rejects: rows of `rejects`; counts: as `read_lines` makes
+    them.
+    """
 
     found: list[dict[str, Any]]
     rejects: list[dict[str, Any]]
@@ -126,7 +128,9 @@ def count_known(found: DataFrame, crawldb: DataFrame, log: DataFrame) -> int:
 
 
 def _mask(text: str) -> str:
-    """Without what stands before an @: a refused line may hold a password, and no table keeps it."""
+    """Without what stands before an @: a refused line may hold a password, and no table
+    keeps it.
+    """
     pieces = _PIECE.split(text)
     return "".join("…@" + p.rpartition("@")[2] if "@" in p else p for p in pieces)
 

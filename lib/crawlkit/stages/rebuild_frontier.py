@@ -1,8 +1,9 @@
-"""rebuild: captures, pages, links and what was injected -> crawldb rows, one for each URL that they
-name.
+"""rebuild: captures, pages, links and what was injected -> crawldb rows, one for each URL
+that they name.
 
 Contract: an event a URL and round from each source; all events of a URL come together in one task,
-in order, and rules/frontier/replay.py makes its row of them. Memory is bounded by the events of one URL.
+in order, and rules/frontier/replay.py makes its row of them. Memory is bounded by the events of one
+URL.
 """
 
 from __future__ import annotations

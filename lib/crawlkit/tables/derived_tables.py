@@ -63,7 +63,7 @@ capture_id string | its capture
 cluster_id binary | url_key of the canonical page
 canonical_url string | the page that stands for the cluster
 method string | exact, minhash or simhash; canonical for the page itself
-evidence_url string | the page it was compared with: one that has that text now, else one that had it
+evidence_url string | page it was compared with: has that text now, else had it then
 distance int | SimHash distance to it
 jaccard double | Jaccard with it
 size int | members of the cluster

@@ -1,10 +1,11 @@
-"""Clusters of duplicate pages: which pairs belong together, their connected components, and the
-page that stands for each.
+"""Clusters of duplicate pages: which pairs belong together, their connected components, and
+the page that stands for each.
 
 Exact duplicates share the hash of their normalised text. Candidates for near-duplicates share a
 MinHash band or a SimHash block; a pair is merged only after its Jaccard similarity has been counted
-on the shingles themselves. The dedup stage finds candidates by a sort (rules/duplicates/candidate_pairs.py) and
-uses `match` and `Components`; `cluster_pages` does the same for pages in memory.
+on the shingles themselves. The dedup stage finds candidates by a sort
+(rules/duplicates/candidate_pairs.py) and uses `match` and `Components`; `cluster_pages` does the
+same for pages in memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A URL's row made again from what is kept of its past: sightings and outcomes, in the order of
-their rounds.
+"""A URL's row made again from what is kept of its past: sightings and outcomes, in the
+order of their rounds.
 
-The same rules as in a round (rules/frontier/lifecycle.py) are applied one after the other, so the row is
-that which the rounds left.
+The same rules as in a round (rules/frontier/lifecycle.py) are applied one after the other, so the
+row is that which the rounds left.
 """
 
 from __future__ import annotations

@@ -191,7 +191,8 @@ def _attribute(low: bytes, pos: int) -> tuple[tuple[bytes, bytes] | None, int]:
 
 
 _CONTENT_CHARSET = re.compile(
-    r"""charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*(?:"([^"]*)"|'([^']*)'|([^\t\n\x0c\r ;"'][^\t\n\x0c\r ;]*))""",
+    r"""charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*"""
+    r"""(?:"([^"]*)"|'([^']*)'|([^\t\n\x0c\r ;"'][^\t\n\x0c\r ;]*))""",
     re.I,
 )
 
