@@ -257,12 +257,14 @@ def _do_nothing() -> None:
 def add_examples(group: typer.Typer, path: str = "crawlkit") -> None:
     """Give each loaded verb whose text has no example the one of EXAMPLES."""
     for command in group.registered_commands:
-        name = command.name or command.callback.__name__.rstrip("_").replace("_", "-")
+        own = getattr(command.callback, "__name__", "")
+        name = command.name or own.rstrip("_").replace("_", "-")
         shown = _find_example(f"{path} {name} ")
         if shown is not None and not command.epilog:
             command.epilog = f"Example: {shown}"
     for sub in group.registered_groups:
-        add_examples(sub.typer_instance, f"{path} {sub.name}")
+        if sub.typer_instance is not None:
+            add_examples(sub.typer_instance, f"{path} {sub.name}")
 
 
 def _find_example(words: str) -> str | None:

@@ -1,28 +1,28 @@
 """The configuration: the model by sections, and its reading."""
 
-from crawlkit.config.section import ConfigError, Section, of_host
-from crawlkit.config.scope_sections import (
-    PLACEHOLDER_INFO_URL,
-    Crawl,
-    Agent,
-    Urls,
-    ScopeConfig,
-    Frontier,
-    Round,
-)
+from crawlkit.config.content_sections import Dedup, Parse, Schedule, Warc
 from crawlkit.config.fetch_section import Fetch
-from crawlkit.config.politeness_sections import Politeness, Retry, Breaker, Robots, Lease
-from crawlkit.config.content_sections import Warc, Dedup, Parse, Schedule
+from crawlkit.config.load import known_keys, load_config, parse_config
+from crawlkit.config.model import Config
 from crawlkit.config.operation_sections import (
-    Maintain,
+    S3,
     Alerts,
     ControlApi,
+    Maintain,
     SparkConfig,
     Storage,
-    S3,
 )
-from crawlkit.config.model import Config
-from crawlkit.config.load import known_keys, load_config, parse_config
+from crawlkit.config.politeness_sections import Breaker, Lease, Politeness, Retry, Robots
+from crawlkit.config.scope_sections import (
+    PLACEHOLDER_INFO_URL,
+    Agent,
+    Crawl,
+    Frontier,
+    Round,
+    ScopeConfig,
+    Urls,
+)
+from crawlkit.config.section import ConfigError, Section, of_host
 
 __all__ = [
     "Agent",

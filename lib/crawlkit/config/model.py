@@ -26,7 +26,7 @@ class Config(Section):
     """The whole configuration."""
 
     crawl: Crawl = Crawl()
-    agent: Agent = Agent()
+    agent: Agent = Agent.model_validate({})
     urls: Urls = Urls()
     scope: ScopeConfig = ScopeConfig()
     frontier: Frontier = Frontier()

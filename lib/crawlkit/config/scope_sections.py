@@ -60,12 +60,10 @@ class Agent(Section):
         )
 
     def user_agent_of(self, host: str) -> str:
-        """What a host is told."""
-        return (
-            self.mobile_user_agent
-            if self.mobile_hosts and of_host(dict.fromkeys(self.mobile_hosts, True), host)
-            else self.user_agent
-        )
+        """The User-Agent for a host."""
+        mobile: dict[str, bool] = dict.fromkeys(self.mobile_hosts, True)
+        is_mobile = bool(mobile) and of_host(mobile, host) is not None
+        return self.mobile_user_agent if is_mobile else self.user_agent
 
     @property
     def _token(self) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from crawlkit.adapters.lake.table_reader import Part, TableError
 from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.lake.parquet import arrow_table
+from crawlkit.adapters.lake.table_reader import Part, TableError
 from crawlkit.adapters.store.flock import FileLock
 from crawlkit.adapters.store.lease import LeaseLock
 from crawlkit.crawl.state import Crawl

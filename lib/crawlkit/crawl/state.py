@@ -165,7 +165,8 @@ class Crawl:
     def known_tables(self) -> list[str]:
         """Tables that have been written: they must be there. Raises CrawlError."""
         try:
-            return self._kept("tables.json")
+            names: list[str] = self._kept("tables.json")
+            return names
         except ObjectMissing:
             return []
 
@@ -291,7 +292,8 @@ class Crawl:
     def mark(self, round_: Round, stage: str) -> dict[str, Any] | None:
         """What a finished stage reported; None if it has not finished."""
         try:
-            return self._kept(f"rounds/{round_.id}/{stage}.json")
+            mark: dict[str, Any] = self._kept(f"rounds/{round_.id}/{stage}.json")
+            return mark
         except ObjectMissing:
             return None
 

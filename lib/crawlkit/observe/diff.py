@@ -7,8 +7,8 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from crawlkit.adapters.lake.sql_text import quote
 from crawlkit.adapters.lake.duckdb_reader import ask
+from crawlkit.adapters.lake.sql_text import quote
 from crawlkit.config import ConfigError
 from crawlkit.crawl.state import Crawl
 from crawlkit.observe.views import VIEWS

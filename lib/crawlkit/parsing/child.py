@@ -55,7 +55,8 @@ def parse_isolated(
     """
     while groups:
         done, why = 0, Reason.PARSE_CRASH
-        for batch, why in _in_child(groups, read, rules, schema):
+        for batch, reason in _in_child(groups, read, rules, schema):
+            why = reason
             if batch is not None:
                 done += 1
                 yield batch

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from crawlkit import __version__
 from crawlkit.outcomes import Reason
 from crawlkit.parsing.discovery import ParseRules, Row, add_found, add_reject, new_result
-from crawlkit.rules.feeds.sitemaps import Sitemap, parse
+from crawlkit.rules.feeds.collect import Sitemap
+from crawlkit.rules.feeds.sitemaps import parse
 from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.encoding import header_charset
 

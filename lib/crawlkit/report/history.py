@@ -63,7 +63,7 @@ def make_metrics(
     data: dict[str, list[dict[str, Any]]], stages: list[dict[str, Any]], round_: Round
 ) -> list[dict[str, Any]]:
     """Rows of `metrics` from the report's queries and the stages. data: rows by query name."""
-    rows = [
+    rows: list[tuple[str, dict[str, Any], Any]] = [
         ("crawl_" + k.replace(" ", "_"), {}, v)
         for k, v in (data["totals"][0] if data["totals"] else {}).items()
     ]

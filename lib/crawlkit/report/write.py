@@ -63,7 +63,7 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
 def _round_metrics(job: OpenCrawl, round_: Round) -> list[dict[str, Any]]:
     """What the fetch stage counted, and the figures of the alert rules."""
     fetched = job.crawl.mark(round_, "fetch") or {}
-    figures = job.spark.sql(read_sql("figures", quote(round_.id))).first().asDict()
+    figures = job.spark.sql(read_sql("figures", quote(round_.id))).collect()[0].asDict()
     wall_s = fetched["ended"] - fetched["started"] if "ended" in fetched else None
     values = round_values(figures, fetched, wall_s, job.cfg.alerts.min_answers) | live_values(
         job.crawl, time.time()

@@ -13,8 +13,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from crawlkit.adapters.lake.sql_text import in_list, quote
 from crawlkit.adapters.lake.parquet import add_action
+from crawlkit.adapters.lake.sql_text import in_list, quote
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.parts import part_keys, read_part
 from crawlkit.adapters.store.stop_list import read_orders

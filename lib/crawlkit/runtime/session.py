@@ -14,7 +14,7 @@ import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from crawlkit.config import S3, SparkConfig
 from crawlkit.runtime.jars import JarsError, archive_file, find_java, jar_folder, s3_jar_folder
@@ -118,7 +118,7 @@ def build_session(
             " spark.* settings are right"
         ) from None
     # it prints a stack when the JVM has died, and there is no public way to prevent that
-    spark.sparkContext._accumulatorServer.handle_error = lambda *_: None
+    spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     _refuse_speculation(spark)
     return spark
 
@@ -156,7 +156,7 @@ def _refuse_speculation(spark: "SparkSession") -> None:
     """Raises SessionError if Spark may run a copy of a fetch task."""
     key = "spark.speculation"
     values = (spark.conf.get(key, "false"), spark.sparkContext.getConf().get(key, "false"))
-    if any(v.lower() == "true" for v in values):
+    if any(str(v).lower() == "true" for v in values):
         raise SessionError(
             "spark.speculation is on: a copied fetch task would ask a host twice; set"
             " spark.speculation=false"
@@ -186,7 +186,7 @@ def jvm_locale(env: Mapping[str, str]) -> dict[str, str]:
 @contextlib.contextmanager
 def spark_settings(spark: "SparkSession", settings: dict[str, str]) -> Iterator[None]:
     """Settings of the session's queries for as long as the context is open."""
-    before = {key: spark.conf.get(key) for key in settings}
+    before = {key: str(spark.conf.get(key)) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
@@ -208,7 +208,8 @@ def use_s3(spark: "SparkSession", s3: S3) -> None:
     from crawlkit.adapters.store.s3_objects import region
 
     try:
-        spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(
+        jvm: Any = spark._jvm
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(
             "org.apache.hadoop.fs.s3a.S3AFileSystem"
         )
     except Py4JJavaError:
@@ -251,7 +252,7 @@ def _start_jvm(options: dict[str, str]) -> None:
     from pyspark.java_gateway import launch_gateway
 
     if SparkContext._gateway is None:  # pyspark gives no public way to the process's stderr
-        gateway = launch_gateway(
+        gateway = launch_gateway(  # type: ignore[no-untyped-call]
             SparkConf(False).setAll(list(options.items())), {"stderr": subprocess.PIPE}
         )
         threading.Thread(

@@ -117,4 +117,4 @@ def _nearest(merged: DataFrame, texts: DataFrame) -> DataFrame:
 def count_members(duplicates: DataFrame) -> dict[str, int]:
     """Members of clusters, and clusters."""
     row = duplicates.selectExpr("count(*) AS members", "count(DISTINCT cluster_id) AS clusters")
-    return row.first().asDict()
+    return row.collect()[0].asDict()

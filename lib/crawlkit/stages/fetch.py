@@ -65,7 +65,7 @@ def fetch(fetch_list: DataFrame, slots: int, run_slot: RunSlot) -> dict[str, Any
     run_slot: the items of one slot, in their order -> counts. Raises ValueError for a slot number
     beyond `slots`, which repartitionById would wrap.
     """
-    top = fetch_list.agg(F.max("slot")).first()[0]
+    top = fetch_list.agg(F.max("slot")).collect()[0][0]
     if top is not None and top >= slots:
         raise ValueError(f"fetch list has slot {top}, expected fewer than {slots}")
 

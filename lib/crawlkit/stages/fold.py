@@ -141,8 +141,9 @@ def folded_by_all(through: Iterable[int | None], again: int | None = None) -> in
     through: `folded_through` of the buckets (one that is not there yet has no older row); again: as
     in `live_log`.
     """
-    numbers = [*through]
-    if not numbers or None in numbers:
+    given = [*through]
+    numbers = [n for n in given if n is not None]
+    if not given or len(numbers) < len(given):
         return None
     return min([*numbers, *([] if again is None else [again - 1])])
 

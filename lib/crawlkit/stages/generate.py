@@ -126,7 +126,7 @@ def count_planned(fetch_list: DataFrame, buckets: int) -> dict[str, Any]:
         "top_slot": F.max("slot"),
         "regions": F.array_sort(F.collect_set(region)),
     }
-    row = fetch_list.agg(*[c.alias(name) for name, c in aggregates.items()]).first().asDict()
+    row = fetch_list.agg(*[c.alias(name) for name, c in aggregates.items()]).collect()[0].asDict()
     slots = (row.pop("top_slot") or 0) + 1
     n = row["planned"]
     return row | {"buckets": buckets, "slots": slots, "rows_in": n, "rows_out": n}

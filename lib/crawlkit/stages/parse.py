@@ -96,7 +96,7 @@ def parse(
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         counted = CountedBatches(batches)
-        yield from write_tables(rows(counted), counted, writers, round_id, schema)
+        yield from write_tables(rows(iter(counted)), counted, writers, round_id, schema)
 
     return _spread(items).mapInArrow(write, WRITTEN_SCHEMA)
 

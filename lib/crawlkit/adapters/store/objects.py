@@ -49,6 +49,10 @@ class Objects(Protocol):
     Every method may raise StoreUnavailable and StoreRefused, and ValueError for what is no key.
     """
 
+    @property
+    def root(self) -> Path | str:
+        """The place of the store: a folder or s3://bucket/prefix."""
+
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Store; False if the key exists (nothing is changed). Raises StoreFull, OSError."""
 

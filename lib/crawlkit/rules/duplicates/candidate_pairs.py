@@ -44,4 +44,5 @@ def candidate_pairs(
 
 def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Hamming distances of SimHashes, uint64 [n] each."""
-    return np.bitwise_count(a ^ b)
+    found: np.ndarray = np.bitwise_count(a ^ b)
+    return found

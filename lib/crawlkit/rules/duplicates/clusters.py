@@ -53,6 +53,9 @@ class NearPolicy(NamedTuple):
     max_block: int = 1000
 
 
+DEFAULT_POLICY = NearPolicy()
+
+
 class Match(NamedTuple):
     """Evidence on one pair.
 
@@ -66,7 +69,7 @@ class Match(NamedTuple):
 
 
 def match(
-    distance: int, a: np.ndarray, b: np.ndarray, policy: NearPolicy = NearPolicy()
+    distance: int, a: np.ndarray, b: np.ndarray, policy: NearPolicy = DEFAULT_POLICY
 ) -> Match | None:
     """Verdict on a candidate pair by the distance of its SimHashes and its `shingles`; None if the
     two are different.
@@ -79,7 +82,7 @@ def match(
     return Match("similar", distance, similarity, False) if distance <= policy.similar else None
 
 
-def worth_counting(a: Fingerprint, b: Fingerprint, policy: NearPolicy = NearPolicy()) -> bool:
+def worth_counting(a: Fingerprint, b: Fingerprint, policy: NearPolicy = DEFAULT_POLICY) -> bool:
     """Whether the signatures leave it possible that `match` says something: cheap, and before any
     text is read.
     """
@@ -206,7 +209,7 @@ class Clustering:
     compared: int = 0  # pairs counted on their shingles
 
 
-def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = NearPolicy()) -> Clustering:
+def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = DEFAULT_POLICY) -> Clustering:
     """Clusters of pages whose text or hints say that they are one.
 
     Work is linear in identical texts and bounded in near-duplicate ones.

@@ -59,7 +59,7 @@ class _RssReader:
         self._top = root.name
         self._depth = 1
         self._base = _base(out.url, root)
-        self._inside: str | None = None  # an element whose links are not the item's
+        self._inside: tuple[str, int] | None = None  # an element whose links are not the item's
         self._begin(None)
 
     def _begin(self, base: str | None) -> None:
@@ -143,7 +143,11 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
     without one, an `id` that is an address, as many are. True: the feed was whole.
     """
     base = _base(out.url, root)
-    entry_base, link, permalink, dates, inside = None, None, None, {}, None
+    entry_base: str | None = None
+    link: tuple[str, str] | None = None
+    permalink: tuple[str, str] | None = None
+    dates: dict[str, str] = {}
+    inside: tuple[str, int] | None = None
     dated = ("updated", "published", "modified", "issued")
     for event in scanner.events(
         frozenset({"entry", "link", "id", *_NOT_THE_ENTRYS, *dated}),

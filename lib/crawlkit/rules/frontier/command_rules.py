@@ -76,7 +76,9 @@ def _urls(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
         raise BadCommand("urls: expected a list of URLs, at least one")
     if len(items) > MAX_URLS:
         raise BadCommand(f"urls: {len(items)} of them; at most {MAX_URLS} at once")
-    policy, urls, refused = UrlPolicy.of(cfg.urls), {}, []
+    policy = UrlPolicy.of(cfg.urls)
+    urls: dict[str, None] = {}
+    refused: list[dict[str, str]] = []
     for item in items:
         try:
             url = canonicalize(item.strip(), policy=policy)
@@ -202,7 +204,7 @@ def found_rows(
     orders: verb and arguments. A hint makes a known URL due; a recrawl also wakes dead and refused
     ones (`force`).
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for order in orders:
         verb, args = order["verb"], order["arguments"]
         given = args.get("priority_class")

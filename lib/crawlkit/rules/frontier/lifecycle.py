@@ -96,10 +96,10 @@ def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
     if row.get("body_sha256") is None or seen.get("truncated"):
         return None
     if row.get("text_sha256") and seen.get("text_sha256"):
-        return row["text_sha256"] != seen["text_sha256"]
+        return bool(row["text_sha256"] != seen["text_sha256"])
     if seen.get("body_sha256") is None:
         return None
-    return row["body_sha256"] != seen["body_sha256"]
+    return bool(row["body_sha256"] != seen["body_sha256"])
 
 
 def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: Config) -> Row:
@@ -259,10 +259,8 @@ def due_again(row: Mapping[str, Any], due_at: float | None, force: bool) -> floa
     """
     if force:
         return due_at
-    if (
-        due_at is None
-        or row["state"] in (State.DEAD, State.REFUSED)
-        or (row.get("last_fetch") or 0) >= due_at
-    ):
-        return row["next_fetch"]
-    return due_at if row["next_fetch"] is None else min(row["next_fetch"], due_at)
+    next_fetch: float | None = row["next_fetch"]
+    is_asleep = row["state"] in (State.DEAD, State.REFUSED)
+    if due_at is None or is_asleep or (row.get("last_fetch") or 0) >= due_at:
+        return next_fetch
+    return due_at if next_fetch is None else min(next_fetch, due_at)

@@ -47,10 +47,9 @@ def replay(key: bytes, events: Iterable[Mapping[str, Any]], cfg: Config) -> Row:
             continue
         row |= {name: e[name] for name in ("redirects", "priority_class") if e[name] is not None}
         if e["seen"]["outcome"] != Outcome.DEFERRED:
-            row, state_no = (
-                next_row(row, e["seen"], e["now"], cfg) | {"updated_no": e["no"]},
-                e["no"],
-            )
+            row = next_row(row, e["seen"], e["now"], cfg) | {"updated_no": e["no"]}
+            state_no = e["no"]
+    assert row is not None  # an URL has at least one event
     return row
 
 

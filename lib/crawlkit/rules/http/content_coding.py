@@ -9,7 +9,7 @@ with the error beside it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 import brotli
@@ -69,11 +69,12 @@ def decode_content(
     names = codings(content_encoding)
     unknown = [n for n in names if n not in _DECODERS]
     if unknown or len(names) > MAX_LAYERS:
-        error = f"unknown coding {unknown[0][:40]}" if unknown else f"{len(names)} layers of coding"
-        return Decoded(
-            payload[:limit_bytes], "length" if len(payload) > limit_bytes else None, error, True
-        )
-    body, truncated, errors = payload, False, []
+        refusal = f"unknown coding {unknown[0][:40]}" if unknown else f"{len(names)} layers of coding"
+        cut = "length" if len(payload) > limit_bytes else None
+        return Decoded(payload[:limit_bytes], cut, refusal, True)
+    body = payload
+    truncated = False
+    errors: list[str] = []
     for n, name in enumerate(reversed(names)):
         decoded, more, error = _layer(body, name, limit_bytes)
         if error:
@@ -129,7 +130,7 @@ def _deflate(data: bytes, limit: int) -> Iterator[bytes]:
         yield from _inflate(data, 0, 15 if wrapped else -15, limit)
 
 
-def _inflate(data: bytes, pos: int, wbits: int, limit: int) -> Iterator[bytes]:
+def _inflate(data: bytes, pos: int, wbits: int, limit: int) -> Generator[bytes, None, int]:
     """Output of one stream that starts at `pos`, in pieces; returns the position after it."""
     stream, start, size = zlib.decompressobj(wbits), pos, _FIRST_CHUNK
     while not stream.eof:
@@ -185,7 +186,7 @@ def _brotli(data: bytes, limit: int) -> Iterator[bytes]:
             raise _Damaged(str(e)[-60:]) from None
 
 
-def _brotli_before_damage(data: bytes, pos: int, given: int) -> Iterator[bytes]:
+def _brotli_before_damage(data: bytes, pos: int, given: int) -> Generator[bytes, None, bool]:
     """Output after the first `given` bytes, of which the failed call gave none: the chunk at `pos`
     byte by byte. Returns whether the stream ended in it: what follows the end is padding, for which
     the decoder has no other name than damage.
@@ -205,11 +206,11 @@ def _brotli_before_damage(data: bytes, pos: int, given: int) -> Iterator[bytes]:
                 piece = b""
     except brotli.error:
         return False
-    return stream.is_finished()
+    return bool(stream.is_finished())
 
 
 def _zstd(data: bytes, limit: int) -> Iterator[bytes]:
-    options = {zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG}
+    options: dict[int, int] = {int(zstd.DecompressionParameter.window_log_max): ZSTD_WINDOW_LOG}
     pos = 0
     for _ in range(MAX_MEMBERS):
         if pos >= len(data):

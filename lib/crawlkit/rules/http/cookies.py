@@ -10,6 +10,7 @@ attributes over 1,024 characters are ignored; no lifetime is longer than 400 day
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -24,6 +25,9 @@ MAX_COOKIES = 50
 MAX_COOKIE_CHARS = 4096
 MAX_ATTRIBUTE_CHARS = 1024
 MAX_LIFETIME_S = 400 * 86_400.0
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)", re.ASCII)
+_DAY = re.compile(r"(\d{1,2})(?!\d)", re.ASCII)
+_YEAR = re.compile(r"(\d{2,4})(?!\d)", re.ASCII)
 _MAX_AGE = re.compile(r"-?[0-9]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _DELIMITER = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
@@ -152,10 +156,8 @@ def _ascii_domain(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    try:
+    with contextlib.suppress(UnicodeError):
         text = text.encode("latin-1").decode()
-    except UnicodeError:
-        pass
     try:
         return host_of(canonicalize(f"http://{text}/"))
     except Refused:
@@ -188,25 +190,25 @@ def default_path(path: str) -> str:
 
 def cookie_date(text: str) -> float | None:
     """Unix seconds of an Expires value (5.1.1, the lenient algorithm), None if it is no date."""
-    time = day = month = year = None
+    time: tuple[int, ...] = ()
+    day = month = year = None
     for token in _DELIMITER.split(text[:256]):
-        if time is None and (
-            found := re.match(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)", token, re.ASCII)
-        ):
+        if not time and (found := _TIME.match(token)):
             time = tuple(map(int, found.groups()))
-        elif day is None and (found := re.match(r"(\d{1,2})(?!\d)", token, re.ASCII)):
+        elif day is None and (found := _DAY.match(token)):
             day = int(found[1])
         elif month is None and token[:3].lower() in _MONTHS:
             month = _MONTHS.index(token[:3].lower()) + 1
-        elif year is None and (found := re.match(r"(\d{2,4})(?!\d)", token, re.ASCII)):
+        elif year is None and (found := _YEAR.match(token)):
             year = int(found[1])
-    if None in (time, day, month, year):
+    if not time or day is None or month is None or year is None:
         return None
     year += 1900 if 70 <= year <= 99 else 2000 if year <= 69 else 0
     if year < 1601:
         return None
+    hour, minute, second = time
     try:
-        return datetime(year, month, day, *time, tzinfo=UTC).timestamp()
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
     except ValueError:
         return None
 

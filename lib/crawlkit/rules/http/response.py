@@ -204,7 +204,8 @@ class ResponseReader:
     # -- head (RFC 9112 4, 5)
 
     def _head(self, data: bytes) -> None:
-        buffer, scanned = self._buffer, len(self._buffer)
+        buffer: bytes | bytearray = self._buffer
+        scanned = len(self._buffer)
         if scanned:
             buffer += data
         else:  # most heads come in one piece: it need not be copied

@@ -13,4 +13,4 @@ def detect_language(text: str) -> str | None:
         return None
     from py3langid import langid  # here: its model takes half a second to read
 
-    return langid.classify(sample)[0]
+    return str(langid.classify(sample)[0])

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from ada_url import URL
 
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.page.markup import MAX_ANCHORS, Document
+from crawlkit.rules.page.markup import Document
 from crawlkit.rules.page.query_encoding import document_query
 from crawlkit.rules.page.refresh import parse_refresh
-from crawlkit.rules.page.walk import HEAD, NOSCRIPT
+from crawlkit.rules.page.walk import HEAD, MAX_ANCHORS, NOSCRIPT
 from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of
 from crawlkit.rules.url.domains import registered_domain
 

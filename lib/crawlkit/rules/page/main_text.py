@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from crawlkit.rules.page.markup import Block, Document
-from crawlkit.rules.page.walk import HEADING, QUOTE
+from crawlkit.rules.page.markup import Document
+from crawlkit.rules.page.walk import HEADING, QUOTE, Block
 
 _OTHER_TAGS = frozenset(
     "nav menu footer aside form figure figcaption header button select textarea fieldset dialog"

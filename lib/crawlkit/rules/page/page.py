@@ -139,6 +139,7 @@ def _html_page(
 ) -> Page:
     markup, encoding = decode_utf8(body, content_type)
     doc = read_html(markup)
+    tree = doc.tree
     robots = robots_directives(
         ((m["name"], m.get("content", "")) for m, _ in doc.metas if "name" in m), headers, agent
     )
@@ -146,8 +147,8 @@ def _html_page(
     found_json, bad_json = json_ld(doc.json_ld)
     structured = {
         "json_ld": found_json,
-        "microdata": microdata(doc.tree, markup),
-        "rdfa": rdfa(doc.tree, markup),
+        "microdata": {} if tree is None else microdata(tree, markup),
+        "rdfa": {} if tree is None else rdfa(tree, markup),
     }
     content_language = next((v for k, v in headers if k.lower() == "content-language"), None)
     text, main = doc.text, main_text(doc)

@@ -58,7 +58,7 @@ def encoding_of(label: str) -> str | None:
     Standard 4.2).
     """
     found = webencodings.lookup(label)
-    return found and found.name
+    return None if found is None else str(found.name)
 
 
 @lru_cache(maxsize=64)

@@ -150,7 +150,7 @@ def _judge_probe(
     if challenge or failed(status):
         detail = f"challenge: {challenge}" if challenge else "the probe failed"
         reason = outcomes.Reason.HOST_BLOCKED if challenge else h.down_reason
-        return _take_down(h, now, reason, detail, cfg)
+        return _take_down(h, now, str(reason), detail, cfg)
     if block_pages.counts_as_denial(status) and h.down_reason == outcomes.Reason.HOST_BLOCKED:
         return _take_down(h, now, h.down_reason, f"the probe was answered {status}", cfg)
     if status == 429:  # alive but busy: its back-off decides, the next request is a probe again

@@ -71,7 +71,7 @@ class HostState:
             raise ValueError(f"not a host state: {e}") from None
 
 
-_TYPES = {
+_TYPES: dict[str, Any] = {
     "str": str,
     "bool": bool,
     "int": int,
@@ -83,7 +83,7 @@ _TYPES = {
 
 def _checked(cls: type, d: dict[str, Any]) -> dict[str, Any]:
     """The fields of `d` that `cls` has; raises ValueError for one of another type."""
-    known = {f.name: f.type for f in dataclasses.fields(cls) if f.name != "health"}
+    known = {f.name: str(f.type) for f in dataclasses.fields(cls) if f.name != "health"}
     kept = {k: v for k, v in d.items() if k in known}
     for name, value in kept.items():
         if not any(
@@ -238,7 +238,7 @@ def may_send(
         permit = Permit(state.last_request_end + delay.seconds + state.jitter_s, why)
     holds = [(state.retry_after_until, Reason.RETRY_AFTER)]
     if health.down:
-        holds.append((health.down_until, Reason(health.down_reason)))
+        holds.append((health.down_until, Reason(str(health.down_reason))))
     for quota, days, begun, used, reason in _quotas(state, cfg.politeness) if is_page else ():
         if quota <= 0:
             holds.append((math.inf, reason))
@@ -274,11 +274,9 @@ def after_answer(state: HostState, event: Event, cfg: Config, jitter: float = 0.
     day, cycle = first_day(event.ended, 1), first_day(event.ended, p.cycle_days)
     used = state.quota_used if state.quota_day == day else 0
     cycle_used = state.cycle_used if state.cycle_day == cycle else 0
-    ips = (
-        state.last_ips
-        if event.ip in (None, *state.last_ips[:1])
-        else [event.ip, *(i for i in state.last_ips if i != event.ip)][:4]
-    )
+    ips = state.last_ips
+    if event.ip is not None and event.ip not in ips[:1]:
+        ips = [event.ip, *(i for i in ips if i != event.ip)][:4]
     return dataclasses.replace(
         state,
         adaptive_s=0.0 if adaptive <= floor else adaptive,

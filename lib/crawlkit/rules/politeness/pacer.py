@@ -163,7 +163,9 @@ class Pacer:
             *entry.queue,
             *(job for _, _, job in sorted(entry.later, key=lambda x: x[:2])),
         ]
-        entry.urgent.clear(), entry.queue.clear(), entry.later.clear()
+        entry.urgent.clear()
+        entry.queue.clear()
+        entry.later.clear()
         return jobs
 
     def next_time(self) -> float:
@@ -194,7 +196,7 @@ class Pacer:
     def ended(self, ticket: Send) -> None:
         """The request is over; the state after it was set before."""
         entry = self._close(ticket)
-        end = entry.state.last_request_end
+        end = entry.state.last_request_end or 0.0
         for group in ticket.groups:
             group.last_end = max(group.last_end, end)
             self._wake(group)

@@ -191,7 +191,7 @@ def parse(body: bytes, max_bytes: int = MAX_BYTES, truncated: bool = False) -> R
             if kind is None:
                 continue
         value = value.strip(_WS)
-        if kind == _ALLOW or kind == _DISALLOW:
+        if kind in (_ALLOW, _DISALLOW):
             closed = True
             if value and group is not None:
                 group.rules.append(Rule(kind == _ALLOW, value, line_no))

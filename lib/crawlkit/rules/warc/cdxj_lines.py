@@ -212,11 +212,9 @@ def _path(path: bytes) -> bytes:
 def _query(query: bytes) -> bytes:
     """Session ids removed, lower case, sorted by name and value."""
     for pattern in _QUERY_SESSION:
-        last = None
-        for last in pattern.finditer(query):
-            pass
-        if last is not None:
-            query = query[: last.start()] + query[last.end() :]
+        found = [*pattern.finditer(query)]
+        if found:
+            query = query[: found[-1].start()] + query[found[-1].end() :]
     query = _without_cfid(query).lower()
     return b"&".join(
         b"=".join(p) for p in sorted(tuple(piece.split(b"=", 1)) for piece in query.split(b"&"))
