@@ -103,9 +103,9 @@ def _inlink_hosts(links: DataFrame) -> DataFrame:
 
 def _error_shares(captures: DataFrame) -> DataFrame:
     """The share of each host's requests for pages that failed: host, error_share."""
-    is_error = F.col("outcome").isin("failed").cast("double") + (F.col("status") >= 500).cast(
-        "double"
-    )
+    failed = F.col("outcome").isin("failed").cast("double")
+    answered_5xx = F.coalesce(F.col("status") >= 500, F.lit(False)).cast("double")
+    is_error = failed + answered_5xx
     return (
         captures.where("is_outcome AND kind = 'page' AND started IS NOT NULL")
         .groupBy("host")

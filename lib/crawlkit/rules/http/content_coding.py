@@ -69,7 +69,9 @@ def decode_content(
     names = codings(content_encoding)
     unknown = [n for n in names if n not in _DECODERS]
     if unknown or len(names) > MAX_LAYERS:
-        refusal = f"unknown coding {unknown[0][:40]}" if unknown else f"{len(names)} layers of coding"
+        refusal = (
+            f"unknown coding {unknown[0][:40]}" if unknown else f"{len(names)} layers of coding"
+        )
         cut = "length" if len(payload) > limit_bytes else None
         return Decoded(payload[:limit_bytes], cut, refusal, True)
     body = payload

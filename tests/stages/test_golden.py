@@ -1,0 +1,188 @@
+"""Golden cases of every stage: data/samples/golden/STAGE/CASE/ (README.md there).
+
+The rows that are expected were worked out by hand from the rules that `why` in case.json names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawlkit.config import Config
+from crawlkit.model import Round
+from crawlkit.parsing.schemas import ITEM_COLUMNS
+from crawlkit.stages import (
+    cluster,
+    commit,
+    dedup,
+    fetch,
+    fold,
+    generate,
+    host_rows,
+    inject,
+    parse,
+    rank,
+    update,
+)
+from crawlkit.tables import TABLES
+
+from tests.stages.test_fold import frame
+
+GOLDEN = Path(__file__).parents[2] / "data/samples/golden"
+CASES = sorted(path.parent for path in GOLDEN.glob("*/*/case.json"))
+KEYS = ("url_key", "url", "host", "kind", "capture_id")  # rows are compared in this order
+
+
+@dataclasses.dataclass
+class Case:
+    """One folder. rows: of in.jsonl by their `in` (a table, or what the stage calls it)."""
+
+    spark: Any
+    settings: dict[str, Any]
+    rows: dict[str, list[dict[str, Any]]]
+
+    @property
+    def cfg(self) -> Config:
+        return Config.model_validate(self.settings.get("config", {}))
+
+    @property
+    def round(self) -> Round:
+        now = self.settings.get("now", 0.0)
+        return Round("r000002", 2, now, 7, "0" * 16, now, buckets=[0])
+
+    def table(self, name: str, as_table: str | None = None):
+        """The rows of a table as a frame; of binary columns the text is the bytes."""
+        table = as_table or name
+        binary = {c.name for c in TABLES[table].columns if c.type == "binary"}
+        rows = [
+            {k: v.encode() if k in binary and isinstance(v, str) else v for k, v in r.items()}
+            for r in self.rows.get(name, [])
+        ]
+        return frame(self.spark, table, rows)
+
+
+def run_inject(c: Case):
+    seeds = inject.SeedList([r["line"] for r in c.rows["line"]])
+    made = inject.inject(seeds, c.round, c.cfg)
+    return [*made.found, *made.rejects]
+
+
+def run_generate(c: Case):
+    orders = generate.Orders(hosts=c.settings.get("stopped_hosts", []))
+    tables = generate.Tables(*map(c.table, ("crawldb", "hostdb", "host_ranks", "robots")))
+    with generate.generate(tables, orders, c.round, c.cfg, c.round.now) as plan:
+        listed = plan.fetch_list.collect() if plan.fetch_list is not None else []
+        return [*listed, {"url": "", "left_out": plan.left_out}]
+
+
+def run_fetch(c: Case):
+    return fetch.fetch_items(c.table("fetchlist")).collect()
+
+
+def run_commit(c: Case):
+    empty = {"rec": None, "capture": None, "robots": None, "host": None}
+    rows = [empty | r for r in c.rows["part"]]
+    for r in rows:
+        r["capture"]["url_key"] = r["capture"]["url_key"].encode()
+    parts = c.spark.createDataFrame(rows, commit.SCHEMA)
+    return commit.commit(c.table("fetchlist"), parts, c.round.id).captures.collect()
+
+
+def run_parse(c: Case):
+    bodies = {r["file"]: r["body"].encode() for r in c.rows["record"]}
+    names = [column.split(" ", 1)[0] for column in ITEM_COLUMNS]
+    items = c.spark.createDataFrame(
+        [tuple(_item(r).get(n) for n in names) for r in c.rows["item"]], ", ".join(ITEM_COLUMNS)
+    )
+    read = lambda file, offset, length: ([], bodies[file])  # noqa: E731
+    out = []
+    for r in parse.parse_rows(items, read, c.cfg, c.round.now).collect():
+        page = {} if r.page is None else {"title": r.page.title, "text": r.page.text}
+        found = sorted(f.url for f in r.found)
+        refused = {link.to_url: link.refused for link in r.links if link.refused}
+        rejects = [x.reason for x in r.rejects]
+        out.append(
+            {"url": r.capture_id, **page, "found": found, "refused": refused, "rejects": rejects}
+        )
+    return out
+
+
+def _item(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"url_key": row["url"].encode(), "vouched": []}
+
+
+def run_dedup(c: Case):
+    return dedup.contents_of(c.table("pages"), c.round.id, c.round.no).collect()
+
+
+def run_cluster(c: Case):
+    given = map(c.table, ("contents", "similar", "ranks"))
+    return cluster.cluster(c.spark, *given).collect()
+
+
+def run_update(c: Case):
+    states = c.spark.createDataFrame([], "host string, state_json string")
+    tables = map(c.table, ("fetchlist", "captures", "pages"))
+    return update.update(*tables, states, c.round, c.cfg).collect()
+
+
+def run_host_rows(c: Case):
+    states = c.spark.createDataFrame([], "host string, state_json string")
+    tables = map(c.table, ("hostdb", "fetchlist", "captures"))
+    return host_rows.host_rows(*tables, states, c.round, c.round.now, c.cfg).collect()
+
+
+def run_fold(c: Case):
+    return fold.reduce_rows(c.table("crawldb"), c.table("crawldb_log")).collect()
+
+
+def run_rank(c: Case):
+    links = c.table("links")
+    hosts = map(c.table, ("captures", "duplicates", "hostdb", "domain_authority"))
+    ranks = rank.page_ranks(links, c.round.no).collect()
+    return [*ranks, *rank.host_ranks(links, *hosts, c.round.no).collect()]
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+
+def plain(value: Any) -> Any:
+    """A value as it is written in expect.jsonl: bytes as text, times as Unix s."""
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=value.tzinfo or datetime.UTC).timestamp()
+    return round(value, 9) if isinstance(value, float) else value
+
+
+def order(row: dict[str, Any]) -> list[str]:
+    return [str(row.get(k)) for k in KEYS]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("folder", CASES, ids=lambda p: f"{p.parent.name}-{p.name}")
+def test_golden(spark, folder):
+    settings = json.loads((folder / "case.json").read_text("utf-8"))
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for r in read(folder / "in.jsonl"):
+        rows.setdefault(r.pop("in"), []).append(r)
+    expected = read(folder / "expect.jsonl")
+    got = globals()[f"run_{folder.parent.name}"](Case(spark, settings, rows))
+    made = [
+        {k: plain(v) for k, v in (r if isinstance(r, dict) else r.asDict()).items()} for r in got
+    ]
+    names = {k for r in expected for k in r}
+    shown = [{k: r.get(k) for k in names} for r in made]
+    wanted = [{k: r.get(k) for k in names} for r in expected]
+    assert sorted(shown, key=order) == sorted(wanted, key=order), settings["why"]
+
+
+def test_every_stage_has_a_case():
+    stages = {p.parent.name for p in CASES}
+    wanted = {name.removeprefix("run_") for name in globals() if name.startswith("run_")}
+    assert stages == wanted
