@@ -224,38 +224,40 @@ def urls(
     )
 
 
-@export.command("pages")
-@report_errors
-def pages(
-    data: Data = DEFAULT_DATA,
-    out: Out = None,
-    config: ConfigFile = None,
-    set_: Sets = None,
-    as_json: AsJson = False,
+def add_export(
+    name: str, write: Callable[[Source, Path], dict[str, Any]], file_name: str, text: str
 ) -> None:
-    """An indexer's feed, JSON lines: each canonical page with its text and its aliases.
+    """Register `crawlkit export NAME`.
 
-    \b
-    crawlkit export pages --data site --out feed.jsonl
+    Args:
+        write: writes the export of a crawl to a path; the command's answer.
+        file_name: default place, below DIR/export.
+        text: the help, one sentence.
     """
-    _run(data, config, set_, as_json, lambda s: export_pages(s, _out(data, out, "pages.jsonl")))
+
+    def command(
+        data: Data = DEFAULT_DATA,
+        out: Out = None,
+        config: ConfigFile = None,
+        set_: Sets = None,
+        as_json: AsJson = False,
+    ) -> None:
+        _run(data, config, set_, as_json, lambda s: write(s, _out(data, out, file_name)))
+
+    example = f"crawlkit export {name} --data site --out {file_name}"
+    command.__doc__ = f"{text}\n\n\b\n{example}"
+    export.command(name)(report_errors(command))
 
 
-@export.command("hostgraph")
-@report_errors
-def hostgraph(
-    data: Data = DEFAULT_DATA,
-    out: Out = None,
-    config: ConfigFile = None,
-    set_: Sets = None,
-    as_json: AsJson = False,
-) -> None:
-    """The host graph: vertices.txt.gz and edges.txt.gz.
-
-    \b
-    crawlkit export hostgraph --data site --out graph/
-    """
-    _run(data, config, set_, as_json, lambda s: export_hostgraph(s, _out(data, out, "hostgraph")))
+add_export(
+    "pages",
+    export_pages,
+    "pages.jsonl",
+    "An indexer's feed, JSON lines: each canonical page with its text and its aliases.",
+)
+add_export(
+    "hostgraph", export_hostgraph, "hostgraph", "The host graph: vertices.txt.gz and edges.txt.gz."
+)
 
 
 @export.command("cc-index")
