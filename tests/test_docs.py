@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 from crawlkit.cli.main import EXAMPLES, load_all
-from crawlkit.config import Config
+from crawlkit.config import Config, known_keys
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -89,3 +89,18 @@ def test_configuration_keys_of_the_guides_exist():
                 assert key in Config.model_fields[section].annotation.model_fields, (
                     f"{name}: {section}.{key}"
                 )
+
+
+def test_where_in_the_code_is_true():
+    """docs/concepts.md: each rule is decided, configured, tested and documented where it says."""
+    text = (ROOT / "docs/concepts.md").read_text("utf-8").partition("## Where in the code")[2]
+    rows = re.findall(
+        r"^\| (.+?) \| `(.+?)` \| `(.+?)` \| `(.+?)` \| \[.+?\]\((.+?)\) \|$", text, re.M
+    )
+    assert len(rows) >= 10
+    keys = set(known_keys())
+    for question, decided, key, tested, documented in rows:
+        assert (ROOT / "lib/crawlkit" / decided).is_file(), question
+        assert key.removesuffix(".*") in keys, question
+        assert (ROOT / tested).is_file(), question
+        assert (ROOT / "docs" / documented).is_file(), question
