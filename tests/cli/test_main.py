@@ -7,8 +7,8 @@ import sys
 
 import pytest
 import typer
-from crawlkit.cli.app import app
 from crawlkit.cli.main import VERBS, load_all
+from crawlkit.cli.root import app
 
 TOP = typer.main.get_command(load_all())
 

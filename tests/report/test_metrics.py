@@ -12,8 +12,8 @@ from crawlkit.cli.main import load_all
 from crawlkit.config import Config
 from crawlkit.control.commands import run_command
 from crawlkit.report.alerts import load_rules
-from crawlkit.report.metrics import alerts_now, current_text, newest_metrics, prometheus_text
 from crawlkit.report.history import make_metrics
+from crawlkit.report.metrics import alerts_now, current_text, newest_metrics, prometheus_text
 from typer.testing import CliRunner
 
 from tests.control.smallcrawl import NOW, make_crawl, write

@@ -9,11 +9,11 @@ import random
 import pytest
 from crawlkit.config import parse_config
 from crawlkit.crawl.state import Crawl, CrawlError
-from crawlkit.stages import fold
 from crawlkit.round.job import Job
 from crawlkit.round.wiring import read_live_log
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.url.canonical import url_key
+from crawlkit.stages import fold
 
 pytestmark = pytest.mark.spark
 NOW = 1_767_225_600.0

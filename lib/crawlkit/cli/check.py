@@ -9,8 +9,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import AsJson, ConfigFile, Sets, app, emit, to_json
 from crawlkit.cli.errors import report_errors
+from crawlkit.cli.root import AsJson, ConfigFile, Sets, app, emit, to_json
 from crawlkit.cli.settings import read_config
 from crawlkit.config import ConfigError
 from crawlkit.outcomes import Refused

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import (
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.root import (
     DEFAULT_DATA,
     AsJson,
     ConfigFile,
@@ -21,7 +22,6 @@ from crawlkit.cli.app import (
     app,
     emit,
 )
-from crawlkit.cli.errors import report_errors
 from crawlkit.cli.settings import parse_now, read_config, read_seeds
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
 from crawlkit.crawl.next_round import next_round

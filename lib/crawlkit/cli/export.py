@@ -10,7 +10,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import (
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.root import (
     DEFAULT_DATA,
     HELP,
     AsJson,
@@ -23,7 +24,6 @@ from crawlkit.cli.app import (
     emit,
     to_json,
 )
-from crawlkit.cli.errors import report_errors
 from crawlkit.cli.settings import parse_now, read_config
 from crawlkit.config import ConfigError
 from crawlkit.exports.cc_index import export_cc_index

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import (
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.root import (
     DEFAULT_DATA,
     AsJson,
     ConfigFile,
@@ -21,7 +22,6 @@ from crawlkit.cli.app import (
     emit,
     rows_text,
 )
-from crawlkit.cli.errors import report_errors
 from crawlkit.cli.settings import find_crawl, parse_now, read_config
 from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.open_crawl import check_tables

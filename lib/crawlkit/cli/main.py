@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import typer
 
-from crawlkit.cli.app import app
+from crawlkit.cli.root import app
 
 # verb -> its module, its line in `crawlkit --help`
 VERBS: dict[str, tuple[str, str]] = {

@@ -6,8 +6,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from crawlkit.cli.app import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit
 from crawlkit.cli.errors import report_errors
+from crawlkit.cli.root import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit
 from crawlkit.cli.settings import read_config
 from crawlkit.observe.doctor import doctor as look
 from crawlkit.observe.doctor import report, report_text

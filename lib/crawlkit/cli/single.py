@@ -7,8 +7,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import AsJson, ConfigFile, Sets, app, emit
 from crawlkit.cli.errors import report_errors
+from crawlkit.cli.root import AsJson, ConfigFile, Sets, app, emit
 from crawlkit.cli.settings import find_crawl, read_config
 from crawlkit.observe.single_url import fetch_one as fetch_url
 from crawlkit.observe.single_url import read_and_parse

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crawlkit.adapters.lake.duckdb_reader import QueryError, ask
-from crawlkit.cli.app import (
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.root import (
     DEFAULT_DATA,
     AsJson,
     ConfigFile,
@@ -19,7 +20,6 @@ from crawlkit.cli.app import (
     emit,
     rows_text,
 )
-from crawlkit.cli.errors import report_errors
 from crawlkit.cli.settings import read_config
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl, Place

@@ -6,7 +6,9 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import (
+from crawlkit.cli.crawl import open_job
+from crawlkit.cli.errors import report_errors
+from crawlkit.cli.root import (
     DEFAULT_DATA,
     AsJson,
     ConfigFile,
@@ -18,8 +20,6 @@ from crawlkit.cli.app import (
     emit,
     to_json,
 )
-from crawlkit.cli.crawl import open_job
-from crawlkit.cli.errors import report_errors
 from crawlkit.cli.settings import parse_now, read_config, read_seeds
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import CrawlError

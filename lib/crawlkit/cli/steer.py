@@ -9,8 +9,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import DEFAULT_DATA, HELP, AsJson, ConfigFile, Data, Sets, app, emit
 from crawlkit.cli.errors import guard, report_errors
+from crawlkit.cli.root import DEFAULT_DATA, HELP, AsJson, ConfigFile, Data, Sets, app, emit
 from crawlkit.cli.settings import actor, find_crawl, read_config
 from crawlkit.control.commands import run_command
 from crawlkit.crawl.state import Place

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.app import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, RoundId, Sets, app, emit
 from crawlkit.cli.crawl import open_job
 from crawlkit.cli.errors import report_errors
+from crawlkit.cli.root import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, RoundId, Sets, app, emit
 from crawlkit.cli.settings import actor, find_crawl, parse_now, read_config
 from crawlkit.config import ConfigError
 from crawlkit.control.serve import run as serve_api

@@ -3,7 +3,6 @@
 from crawlkit.config.content_sections import Dedup, Parse, Schedule, Warc
 from crawlkit.config.fetch_section import Fetch
 from crawlkit.config.load import known_keys, load_config, parse_config
-from crawlkit.config.model import Config
 from crawlkit.config.operation_sections import (
     S3,
     Alerts,
@@ -23,6 +22,7 @@ from crawlkit.config.scope_sections import (
     Urls,
 )
 from crawlkit.config.section import ConfigError, Section, of_host
+from crawlkit.config.whole import Config
 
 __all__ = [
     "Agent",

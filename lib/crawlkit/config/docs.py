@@ -6,7 +6,7 @@ import json
 
 from pydantic import BaseModel
 
-from crawlkit.config.model import Config
+from crawlkit.config.whole import Config
 
 
 def _documented(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, str]]:

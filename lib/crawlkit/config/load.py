@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from crawlkit.config.model import Config
 from crawlkit.config.section import ConfigError
+from crawlkit.config.whole import Config
 
 MAX_NODES, MAX_DEPTH = 100_000, 50  # of one YAML document, its aliases unfolded
 

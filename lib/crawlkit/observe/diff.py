@@ -12,7 +12,7 @@ from crawlkit.adapters.lake.sql_text import quote
 from crawlkit.config import ConfigError
 from crawlkit.crawl.state import Crawl
 from crawlkit.observe.views import VIEWS
-from crawlkit.report.files import put_file, read_css
+from crawlkit.report.report_files import put_file, read_css
 
 MAX_ROWS = 10_000
 # group -> SQL with one row a figure: name, value; {round}: the round's id

@@ -18,11 +18,11 @@ from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.model import Round
 from crawlkit.report.alerts import evaluate, load_rules, round_values
 from crawlkit.report.audit import audit
-from crawlkit.report.files import put_file
 from crawlkit.report.history import make_metrics, read_history
+from crawlkit.report.html_page import render
 from crawlkit.report.metrics import live_values, prometheus_text
-from crawlkit.report.page import render
 from crawlkit.report.queries import VIEWS, read_queries, read_sql
+from crawlkit.report.report_files import put_file
 
 READS = (*VIEWS, "commands", "robots")
 WRITES = ("metrics", "rounds", "stages")

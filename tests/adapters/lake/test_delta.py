@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from crawlkit.adapters.lake import parquet as delta_files
-from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.adapters.lake.delta import Tables
+from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.tables import TABLES, Table
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import given

@@ -10,8 +10,8 @@ from collections import Counter
 
 import boto3
 import pytest
-from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.adapters.lake.delta import Tables
+from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.adapters.store import s3_objects
 from crawlkit.adapters.store.objects import StoreRefused, StoreUnavailable
 

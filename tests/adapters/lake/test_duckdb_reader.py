@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.lake.duckdb_reader import QueryError, aggregate, ask, frontier_counts
+from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.observe.sql_views import VIEWS
 from crawlkit.tables import TABLES
 

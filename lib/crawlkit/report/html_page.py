@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from crawlkit.report.files import read_css
 from crawlkit.report.plots import bars, columns, lines
 from crawlkit.report.queries import Query
+from crawlkit.report.report_files import read_css
 
 PLOTS = {"bars": bars, "columns": columns, "lines": lines}
 
