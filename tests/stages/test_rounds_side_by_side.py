@@ -10,7 +10,7 @@ import pytest
 from crawlkit.config import parse_config
 from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.round.job import Job
-from crawlkit.round.wiring import read_live_log
+from crawlkit.round.plan_stages import read_live_log
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.url.canonical import url_key
 from crawlkit.stages import fold

@@ -12,7 +12,7 @@ import typer
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.root import AsJson, ConfigFile, Sets, app, emit, to_json
 from crawlkit.cli.settings import read_config
-from crawlkit.config import ConfigError
+from crawlkit.config.section import ConfigError
 from crawlkit.outcomes import Refused
 from crawlkit.rules.robots.parser import is_product_token, parse
 from crawlkit.rules.url.canonical import as_sent, canonicalize

@@ -23,7 +23,9 @@ from crawlkit.cli.root import (
     emit,
 )
 from crawlkit.cli.settings import parse_now, read_config, read_seeds
-from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
+from crawlkit.config.scope_sections import PLACEHOLDER_INFO_URL
+from crawlkit.config.section import ConfigError
+from crawlkit.config.whole import Config
 from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.state import Place
 from crawlkit.local.sample_site import serve

@@ -25,7 +25,7 @@ from crawlkit.cli.root import (
     to_json,
 )
 from crawlkit.cli.settings import parse_now, read_config
-from crawlkit.config import ConfigError
+from crawlkit.config.section import ConfigError
 from crawlkit.exports.cc_index import export_cc_index
 from crawlkit.exports.cdxj import export_cdxj, index_warcs
 from crawlkit.exports.lists import export_hostgraph, export_pages, export_urls

@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from crawlkit.config import Config, ConfigError, load_config
+from crawlkit.config.load import load_config
+from crawlkit.config.section import ConfigError
+from crawlkit.config.whole import Config
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.rules.url.canonical import text_of
 

@@ -21,7 +21,8 @@ from crawlkit.cli.root import (
     rows_text,
 )
 from crawlkit.cli.settings import read_config
-from crawlkit.config import Config, ConfigError
+from crawlkit.config.section import ConfigError
+from crawlkit.config.whole import Config
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.observe.views import VIEWS
 from crawlkit.runtime.spark_errors import first_cause

@@ -21,7 +21,8 @@ from crawlkit.cli.root import (
     to_json,
 )
 from crawlkit.cli.settings import parse_now, read_config, read_seeds
-from crawlkit.config import Config, ConfigError
+from crawlkit.config.section import ConfigError
+from crawlkit.config.whole import Config
 from crawlkit.crawl.state import CrawlError
 from crawlkit.model import Round
 from crawlkit.round.drive import run_stage

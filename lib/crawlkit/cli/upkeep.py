@@ -12,7 +12,7 @@ from crawlkit.cli.crawl import open_job
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.root import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, RoundId, Sets, app, emit
 from crawlkit.cli.settings import actor, find_crawl, parse_now, read_config
-from crawlkit.config import ConfigError
+from crawlkit.config.section import ConfigError
 from crawlkit.control.serve import run as serve_api
 from crawlkit.exports.source import Source
 from crawlkit.report.audit import audit as audit_requests
@@ -26,6 +26,24 @@ from crawlkit.upkeep.rebucket import rebucket_command, rebucket_text
 from crawlkit.upkeep.rebuild import rebuild_command, rebuild_text
 from crawlkit.upkeep.reconcile import reconcile as compare
 from crawlkit.upkeep.reconcile import reconcile_text
+
+Form = Annotated[
+    str,
+    typer.Argument(metavar="FORM", help="urls, cdxj, tranco, heritrix, nutch, cc-index, or ranks."),
+]
+ListFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="The list, gzip or not; cc-index: a Parquet file or a folder of them."
+    ),
+]
+ListName = Annotated[
+    Optional[str],
+    typer.Option(
+        "--name",
+        help="ranks: name of the list (default: that of the file); the one of this name is replaced.",
+    ),
+]
 
 
 @app.command()
@@ -120,19 +138,8 @@ def purge(
 @app.command("import")
 @report_errors
 def import_(
-    form: Annotated[
-        str,
-        typer.Argument(
-            metavar="FORM", help="urls, cdxj, tranco, heritrix, nutch, cc-index, or ranks."
-        ),
-    ],
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="The list, gzip or not; cc-index: a Parquet file or a folder of them.",
-        ),
-    ],
+    form: Form,
+    file: ListFile,
     data: Data = DEFAULT_DATA,
     priority: Annotated[
         str, typer.Option("--priority", help="0..3 or critical, high, normal, low.")
@@ -141,16 +148,7 @@ def import_(
         bool,
         typer.Option("--hint", help="A list of what may have changed: known URLs are due at once."),
     ] = False,
-    name: Annotated[
-        Optional[str],
-        typer.Option(
-            "--name",
-            help=(
-                "ranks: name of the list (default: that of the file); the one of this name is"
-                " replaced."
-            ),
-        ),
-    ] = None,
+    name: ListName = None,
     config: ConfigFile = None,
     set_: Sets = None,
     now: Now = None,

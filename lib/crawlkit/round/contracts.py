@@ -11,7 +11,8 @@ import sys
 from typing import NamedTuple
 
 from crawlkit.round.job import STAGES
-from crawlkit.tables import TABLES, Table
+from crawlkit.tables import TABLES
+from crawlkit.tables.schema import Table
 
 
 class Users(NamedTuple):

@@ -6,9 +6,9 @@ from typing import Any
 
 from crawlkit.adapters.lake.duckdb_reader import aggregate
 from crawlkit.model import Round
+from crawlkit.round.counts import Counts
 from crawlkit.round.job import ROUND, Job
 from crawlkit.round.progress import FetchWatch
-from crawlkit.round.wiring import Counts
 
 AFTER_ALL = ("rank", "report")  # they read all rounds so far
 

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from crawlkit.config import Config
+from crawlkit.config.whole import Config
 from crawlkit.crawl.abandon import check_orders
 from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.crawl.state import Crawl, CrawlError, Place
 from crawlkit.model import Round
 from crawlkit.report import write as report_stage
-from crawlkit.round import wiring
-from crawlkit.round.wiring import Counts, StageError
+from crawlkit.round import page_stages, plan_stages
+from crawlkit.round.counts import Counts, check_sum
 from crawlkit.runtime.cpu_time import cpu_s, process_tree
 from crawlkit.stages import commit, dedup, fetch, generate, inject, parse, rank, update
 
@@ -29,14 +29,14 @@ class Stage(NamedTuple):
 
 
 STAGES: dict[str, Stage] = {
-    "inject": Stage(wiring.inject, inject.READS, inject.WRITES),
-    "generate": Stage(wiring.generate, generate.READS, generate.WRITES),
-    "fetch": Stage(wiring.fetch, fetch.READS, fetch.WRITES),
-    "commit": Stage(wiring.commit, commit.READS, commit.WRITES),
-    "parse": Stage(wiring.parse, parse.READS, parse.WRITES),
-    "dedup": Stage(wiring.dedup, dedup.READS, dedup.WRITES),
-    "update": Stage(wiring.update, update.READS, update.WRITES),
-    "rank": Stage(wiring.rank, rank.READS, rank.WRITES),
+    "inject": Stage(plan_stages.inject, inject.READS, inject.WRITES),
+    "generate": Stage(plan_stages.generate, generate.READS, generate.WRITES),
+    "fetch": Stage(plan_stages.fetch, fetch.READS, fetch.WRITES),
+    "commit": Stage(plan_stages.commit, commit.READS, commit.WRITES),
+    "parse": Stage(page_stages.parse, parse.READS, parse.WRITES),
+    "dedup": Stage(page_stages.dedup, dedup.READS, dedup.WRITES),
+    "update": Stage(page_stages.update, update.READS, update.WRITES),
+    "rank": Stage(page_stages.rank, rank.READS, rank.WRITES),
     "report": Stage(report_stage.write_report, report_stage.READS, report_stage.WRITES),
 }
 ROUND = tuple(name for name in STAGES if name != "inject")  # the stages of each round, in order
@@ -94,16 +94,6 @@ class Job(OpenCrawl):
                 stale.append(name)
                 written |= {*STAGES[name].writes}
         return stale
-
-
-def check_sum(stage: str, round_: Round, counts: Counts) -> None:
-    """Raises StageError unless rows in = rows out + rejected, where a stage counts them."""
-    rejected = sum(counts.get("rejected", {}).values())
-    if "rows_in" in counts and counts["rows_in"] != counts["rows_out"] + rejected:
-        raise StageError(
-            f"{stage} of round {round_.id} does not add up: {counts['rows_in']} rows in,"
-            f" {counts['rows_out']} out, {rejected} rejected"
-        )
 
 
 def make_job(data: Place, cfg: Config, **options: Any) -> Job:

@@ -8,7 +8,7 @@ its cap. Each due row is listed or counted in `left_out` by its reason.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from crawlkit.config import Config
+from crawlkit.config.whole import Config
 from crawlkit.model import Round
 from crawlkit.outcomes import Reason
 from crawlkit.rules.frontier.priority import points_sql
@@ -36,7 +36,6 @@ READS = (
 WRITES = ("commands", "crawldb_log", "fetchlist", "hostdb")
 
 ORIGIN = r"^(https?://[^/?#]+)"
-DUE_COLUMNS = tuple(f"next_due_{c}" for c in range(4))
 
 
 @dataclass(frozen=True)
@@ -130,33 +129,6 @@ def count_planned(fetch_list: DataFrame, buckets: int) -> dict[str, Any]:
     slots = (row.pop("top_slot") or 0) + 1
     n = row["planned"]
     return row | {"buckets": buckets, "slots": slots, "rows_in": n, "rows_out": n}
-
-
-def add_due(
-    summaries: Iterable[Mapping[str, Any]], buckets: Iterable[int], now: float
-) -> list[dict[str, Any]]:
-    """`buckets` rows in which some buckets are due at `now`: they just got rows."""
-    rows = {r["host_bucket"]: dict(r) for r in summaries}
-    for b in buckets:
-        row = rows.setdefault(b, {"host_bucket": b, **dict.fromkeys(DUE_COLUMNS)})
-        row["next_due_1"] = min(row["next_due_1"] or now, now)
-    return list(rows.values())
-
-
-def choose_buckets(
-    rows: Iterable[Mapping[str, Any]], now: float, limit: int, taken: set[int]
-) -> list[int]:
-    """At most `limit` unclaimed buckets with something due: those with due class 0 first, then the
-    longest overdue.
-    """
-    due = []
-    for r in rows:
-        times = [r[name] for name in DUE_COLUMNS]
-        first = min((t for t in times if t is not None), default=None)
-        if first is not None and first <= now and r["host_bucket"] not in taken:
-            urgent = times[0] is not None and times[0] <= now
-            due.append((not urgent, first, r["host_bucket"]))
-    return sorted(b for *_, b in sorted(due)[:limit])
 
 
 def mark_orders(rows: DataFrame, orders: Orders) -> DataFrame:

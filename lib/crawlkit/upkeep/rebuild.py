@@ -35,13 +35,15 @@ from crawlkit.adapters.store.parts import (
 )
 from crawlkit.adapters.warc.capture_log import read_log
 from crawlkit.adapters.warc.record_store import RecordReader
-from crawlkit.config import Config, ConfigError
+from crawlkit.config.section import ConfigError
+from crawlkit.config.whole import Config
 from crawlkit.crawl.open_crawl import REBUILT
 from crawlkit.crawl.state import Crawl, CrawlError, Place
 from crawlkit.model import Capture, Round
 from crawlkit.outcomes import Refused
 from crawlkit.round.job import Job
-from crawlkit.round.wiring import commit, dedup, parse, rank, read_parts
+from crawlkit.round.page_stages import dedup, parse, rank
+from crawlkit.round.plan_stages import commit, read_parts
 from crawlkit.stages import parse as p
 from crawlkit.stages import rebuild_frontier as events_of
 from crawlkit.stages.fold import bucket_summary

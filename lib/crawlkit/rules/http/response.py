@@ -243,9 +243,8 @@ class ResponseReader:
                 if head.status == 101:
                     return self._fail(Reason.HTTP_MALFORMED, "101 without a request to upgrade")
                 if self._interim > MAX_INTERIM:
-                    return self._fail(
-                        Reason.TOO_MANY_INTERIM, f"more than {MAX_INTERIM} interim answers"
-                    )
+                    detail = f"more than {MAX_INTERIM} interim answers"
+                    return self._fail(Reason.TOO_MANY_INTERIM, detail)
                 buffer = rest
                 continue
             self._buffer = bytearray()
