@@ -16,9 +16,7 @@ from crawlkit.config import Config
 from crawlkit.control.commands import known_urls, run_command
 from crawlkit.control.responses import status, table_figures
 from crawlkit.crawl.state import Crawl, Place
-from crawlkit.observe.single_url import One
-from crawlkit.observe.single_url import fetch_one as _fetch_one
-from crawlkit.observe.single_url import parse_one as _parse_one
+from crawlkit.observe.single_url import One, fetch_one as _fetch_one, parse_one as _parse_one
 from crawlkit.outcomes import Refused
 from crawlkit.rules.duplicates.clusters import DupPage, cluster_pages, match
 from crawlkit.rules.duplicates.fingerprint import (
@@ -33,8 +31,7 @@ from crawlkit.rules.page.links import anchor_urls
 from crawlkit.rules.page.main_text import main_text as _main_text
 from crawlkit.rules.page.markup import read_addresses, read_html
 from crawlkit.rules.robots import parser as _robots
-from crawlkit.rules.url.canonical import as_sent
-from crawlkit.rules.url.canonical import canonicalize as _canonicalize
+from crawlkit.rules.url.canonical import as_sent, canonicalize as _canonicalize
 from crawlkit.rules.url.policy import UrlPolicy
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import typer
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.root import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit
 from crawlkit.cli.settings import read_config
-from crawlkit.observe.doctor import doctor as look
-from crawlkit.observe.doctor import report, report_text
+from crawlkit.observe.doctor import doctor as look, report, report_text
 from crawlkit.planner.plan_command import plan_command, plan_text
 from crawlkit.runtime.jars import fetch_all, lock_file
 

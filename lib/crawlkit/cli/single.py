@@ -10,8 +10,7 @@ import typer
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.root import AsJson, ConfigFile, Sets, app, emit
 from crawlkit.cli.settings import find_crawl, read_config
-from crawlkit.observe.single_url import fetch_one as fetch_url
-from crawlkit.observe.single_url import read_and_parse
+from crawlkit.observe.single_url import fetch_one as fetch_url, read_and_parse
 
 FETCHED = ("fetched", "redirected", "not_modified")
 OfCrawl = Annotated[

@@ -20,12 +20,10 @@ from crawlkit.round.progress import Progress
 from crawlkit.rules.frontier.priority import parse_priority
 from crawlkit.rules.url.seed_lists import FORMS
 from crawlkit.upkeep.import_lists import PARQUET, import_file, import_ranks, import_text
-from crawlkit.upkeep.purge import purge as purge_stored
-from crawlkit.upkeep.purge import purge_text
+from crawlkit.upkeep.purge import purge as purge_stored, purge_text
 from crawlkit.upkeep.rebucket import rebucket_command, rebucket_text
 from crawlkit.upkeep.rebuild import rebuild_command, rebuild_text
-from crawlkit.upkeep.reconcile import reconcile as compare
-from crawlkit.upkeep.reconcile import reconcile_text
+from crawlkit.upkeep.reconcile import reconcile as compare, reconcile_text
 
 Form = Annotated[
     str,

@@ -19,23 +19,13 @@ from crawlkit.round.counts import Counts
 from crawlkit.round.plan_stages import read_live_log, read_parts
 from crawlkit.stages import (
     cluster,
+    commit as commit_stage,
     compare,
+    dedup as dedup_stage,
     fold,
     host_rows,
-)
-from crawlkit.stages import (
-    commit as commit_stage,
-)
-from crawlkit.stages import (
-    dedup as dedup_stage,
-)
-from crawlkit.stages import (
     parse as parse_stage,
-)
-from crawlkit.stages import (
     rank as rank_stage,
-)
-from crawlkit.stages import (
     update as update_stage,
 )
 from crawlkit.tables import TABLES

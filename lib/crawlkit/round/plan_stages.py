@@ -28,17 +28,9 @@ from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.slot.run import run_slot_in
 from crawlkit.stages import (
     commit as commit_stage,
-)
-from crawlkit.stages import (
     fetch as fetch_stage,
-)
-from crawlkit.stages import (
     fold,
-)
-from crawlkit.stages import (
     generate as generate_stage,
-)
-from crawlkit.stages import (
     inject as inject_stage,
 )
 

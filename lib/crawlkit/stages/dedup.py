@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from crawlkit.config import Dedup
 from crawlkit.parsing.table_files import Writer

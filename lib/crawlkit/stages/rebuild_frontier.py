@@ -11,8 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from crawlkit.config import Config
 from crawlkit.rules.frontier.replay import FETCHED, ORDERED, READ, replay

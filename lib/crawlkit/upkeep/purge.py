@@ -19,8 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from crawlkit.adapters.lake.sql_text import in_list
 from crawlkit.adapters.store.parts import encode_part, part_keys, read_part

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import (
@@ -44,8 +43,7 @@ from crawlkit.outcomes import Refused
 from crawlkit.round.job import Job
 from crawlkit.round.page_stages import dedup, parse, rank
 from crawlkit.round.plan_stages import commit, read_parts
-from crawlkit.stages import parse as p
-from crawlkit.stages import rebuild_frontier as events_of
+from crawlkit.stages import parse as p, rebuild_frontier as events_of
 from crawlkit.stages.fold import bucket_summary
 from crawlkit.stages.host_rows import host_rows
 from crawlkit.stages.rebuild_frontier import planned_as, planned_of

@@ -18,8 +18,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from crawlkit.adapters.warc.capture_log import is_log
 from crawlkit.adapters.warc.reader import WarcRecord

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.objects import ObjectMissing, Objects
-from crawlkit.config import ConfigError
-from crawlkit.config import Lease as LeaseConfig
+from crawlkit.config import ConfigError, Lease as LeaseConfig
 
 log = logging.getLogger(__name__)
 
