@@ -92,11 +92,10 @@ def _command_text(t: dict[str, Any]) -> str:
     )
 
 
-def _both(name: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _both(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a verb as `crawlkit NAME` and as `crawlkit command NAME`."""
 
     def register(f: Callable[..., None]) -> Callable[..., None]:
-        f.__doc__ = text
         app.command(name)(f)
         return command.command(name)(f)
 
@@ -127,9 +126,7 @@ def seeds(
     )
 
 
-@_both(
-    "recrawl", "Fetch URLs again in the next round, whatever their schedule says; wakes dead ones."
-)
+@_both("recrawl")
 def recrawl(
     urls: Urls,
     data: Data = DEFAULT_DATA,
@@ -140,6 +137,7 @@ def recrawl(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
+    """Fetch URLs again in the next round, whatever their schedule says; wakes dead ones."""
     _send(
         "recrawl",
         {"urls": urls, "priority": priority},
@@ -152,7 +150,7 @@ def recrawl(
     )
 
 
-@_both("hint", "URLs that may have changed: known ones become due, new ones candidates.")
+@_both("hint")
 def hint(
     urls: Urls,
     data: Data = DEFAULT_DATA,
@@ -163,6 +161,7 @@ def hint(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
+    """URLs that may have changed: known ones become due, new ones candidates."""
     _send(
         "hint",
         {"urls": urls, "priority": priority},
@@ -175,7 +174,7 @@ def hint(
     )
 
 
-@_both("boost", "Points (-100..100) added to the score of URLs, and with --priority another class.")
+@_both("boost")
 def boost(
     urls: Urls,
     points: Annotated[float, typer.Option("--points", help="Points.")],
@@ -187,6 +186,7 @@ def boost(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
+    """Points (-100..100) added to the score of URLs, and with --priority another class."""
     _send(
         "boost",
         {"urls": urls, "priority": priority, "boost": points},
@@ -199,7 +199,7 @@ def boost(
     )
 
 
-@_both("block", "Send nothing more to a host: running tasks stop within 10 s.")
+@_both("block")
 def block(
     name: Name,
     domain: Domain = False,
@@ -211,6 +211,7 @@ def block(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
+    """Send nothing more to a host: running tasks stop within 10 s."""
     _send(
         "block",
         {"domain" if domain else "host": name, "reason": reason},
@@ -223,7 +224,7 @@ def block(
     )
 
 
-@_both("unblock", "Allow a blocked host again.")
+@_both("unblock")
 def unblock(
     name: Name,
     domain: Domain = False,
@@ -235,6 +236,7 @@ def unblock(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
+    """Allow a blocked host again."""
     _send(
         "unblock",
         {"domain" if domain else "host": name, "reason": reason},
@@ -247,11 +249,7 @@ def unblock(
     )
 
 
-@_both(
-    "complain",
-    "Record a complaint about a host: it is blocked (or slowed) before its next request, and an"
-    " alert fires.",
-)
+@_both("complain")
 def complain(
     name: Name,
     domain: Domain = False,
@@ -264,6 +262,9 @@ def complain(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
+    """Record a complaint about a host: it is blocked (or slowed) before its next request, and an
+    alert fires.
+    """
     _send(
         "complain",
         {"domain" if domain else "host": name, "reason": reason, "action": action},
@@ -329,7 +330,8 @@ def _round_verb(verb: str, text: str) -> None:
     ) -> None:
         _send(verb, {"round_id": round_id}, data, config, set_, as_json, command_id, dry_run)
 
-    _both(verb, text)(run)
+    run.__doc__ = text
+    _both(verb)(run)
 
 
 _round_verb(

@@ -171,6 +171,7 @@ class Crawl:
             return []
 
     def set_known_tables(self, names: list[str]) -> None:
+        """Keep the names of tables that have been written."""
         self.objects.put("tables.json", json.dumps(sorted(names)).encode())
 
     def put_round(self, round_: Round) -> None:
@@ -200,6 +201,7 @@ class Crawl:
             ) from None
 
     def round_ids(self) -> list[str]:
+        """Names of all rounds, sorted."""
         return sorted(
             {k.split("/")[1] for k in self.objects.list("rounds/") if k.endswith("/round.json")}
         )
@@ -298,6 +300,7 @@ class Crawl:
             return None
 
     def set_mark(self, round_: Round, stage: str, report: dict[str, Any]) -> None:
+        """Keep what a finished stage reports; with it the stage is not run again."""
         self.objects.put(
             f"rounds/{round_.id}/{stage}.json", json.dumps(report, sort_keys=True).encode()
         )

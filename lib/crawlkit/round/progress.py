@@ -71,6 +71,7 @@ class Progress:
         self.console.print(_plain(event), highlight=False)
 
     def close(self) -> None:
+        """End the live view."""
         if self._live is not None:
             self._live.stop()
 

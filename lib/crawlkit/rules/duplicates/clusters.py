@@ -112,6 +112,7 @@ class Components(Generic[K]):
         self._size: dict[K, int] = {}
 
     def find(self, key: K) -> K:
+        """The member that represents the component of `key`."""
         parent = self._parent
         parent.setdefault(key, key)
         while parent[key] != key:
@@ -120,6 +121,7 @@ class Components(Generic[K]):
         return key
 
     def union(self, a: K, b: K) -> None:
+        """Join the components of two members."""
         a, b = self.find(a), self.find(b)
         if a != b:
             small, large = sorted((a, b), key=lambda k: self._size.get(k, 1))

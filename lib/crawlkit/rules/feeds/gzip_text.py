@@ -47,6 +47,7 @@ class Source:
         self.cut = False  # damaged, or longer than max_bytes
 
     def text(self) -> Iterator[str]:
+        """The decoded text in pieces, within the bound of bytes."""
         decoder = None
         for piece in self._bytes():
             if decoder is None:

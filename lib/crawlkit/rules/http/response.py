@@ -130,6 +130,7 @@ class ResponseReader:
 
     @property
     def body(self) -> bytes:
+        """The body read so far, without chunk framing."""
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def drain(self) -> bytes:

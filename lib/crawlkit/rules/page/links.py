@@ -206,6 +206,7 @@ class _Resolver:
         hreflang: str = "",
         where: str = "element",
     ) -> Link:
+        """A link as the page names it, resolved, with why it is refused."""
         url, refused = self.resolve(reference)
         if rel:
             rel = " ".join(_REL.findall(rel[:1000].lower()))

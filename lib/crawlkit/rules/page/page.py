@@ -68,6 +68,7 @@ class Page:
 
     @property
     def title(self) -> str | None:
+        """The title, if the page has one."""
         return self.metadata.title
 
     @property

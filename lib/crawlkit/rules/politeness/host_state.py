@@ -53,6 +53,7 @@ class HostState:
     last_ips: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
+        """The state as JSON, for `hostdb.state_json` and parts."""
         return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
 
     @classmethod

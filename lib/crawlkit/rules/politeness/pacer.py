@@ -97,6 +97,7 @@ class Pacer:
         self._seq = 0
 
     def add_host(self, domain: str, state: HostState) -> None:
+        """Let a host take part, with its state; hosts of one domain share its gap."""
         group = self._domains.setdefault(
             domain, _Group(self._cfg.politeness.domain_delay_s, self._quiet_since)
         )
@@ -113,12 +114,15 @@ class Pacer:
         return host in self._hosts
 
     def owns_domain(self, domain: str) -> bool:
+        """Whether hosts of this registered domain take part."""
         return domain in self._domains
 
     def hosts(self) -> list[str]:
+        """All hosts that take part."""
         return list(self._hosts)
 
     def state(self, host: str) -> HostState:
+        """The politeness state of a host."""
         return self._hosts[host].state
 
     def set_state(self, host: str, state: HostState) -> None:

@@ -38,6 +38,7 @@ class UrlPolicy:
 
     @classmethod
     def of(cls, urls: Urls) -> UrlPolicy:
+        """The policy that the configuration describes."""
         names = [
             *(TRACKING_PARAMS if urls.remove_tracking else ()),
             *(SESSION_PARAMS if urls.remove_session else ()),

@@ -57,6 +57,7 @@ def tranco(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
 
 
 def heritrix(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
+    """A line of a crawl.log of Heritrix 3: its fourth field is the URL. Raises Refused."""
     line = _line(line)
     if not line:
         return None
