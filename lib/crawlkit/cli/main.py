@@ -1,4 +1,4 @@
-"""The `crawlkit` command: loads the module of the verb that is asked for, and runs it.
+"""The `crawlkit` command: loads the module of the verb that is called, and runs it.
 
 VERBS lets a command load the module of its own verb alone, and `--help` none;
 tests/cli/test_main.py holds the table against the verbs themselves.
@@ -251,7 +251,7 @@ def _list_verbs() -> None:
 
 
 def _do_nothing() -> None:
-    """Stands for a verb that is not loaded."""
+    """Takes the place of a verb that is not loaded."""
 
 
 def add_examples(group: typer.Typer, path: str = "crawlkit") -> None:

@@ -74,7 +74,7 @@ def parse_one(
 
 
 def _parsed_text(v: dict[str, Any]) -> str:
-    charset, language = v["charset"] or "no charset", v["language"] or "language not told"
+    charset, language = v["charset"] or "no charset", v["language"] or "language unknown"
     links = [
         f"{link['kind']}: {link['url']}"
         + (f" (not followed: {link['refused']})" if link["refused"] else "")

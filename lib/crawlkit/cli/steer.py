@@ -37,7 +37,7 @@ Priority = Annotated[
     Optional[str], typer.Option("--priority", help="0..3 or critical, high, normal, low.")
 ]
 Reason = Annotated[
-    str, typer.Option("--reason", help="Why; stands in commands and in what is told of the host.")
+    str, typer.Option("--reason", help="Why; kept in commands and shown with the host.")
 ]
 Name = Annotated[
     str,

@@ -39,7 +39,8 @@ ListName = Annotated[
     Optional[str],
     typer.Option(
         "--name",
-        help="ranks: name of the list (default: that of the file); the one of this name is replaced.",
+        help="ranks: name of the list (default: that of the file); the one of this name is "
+        "replaced.",
     ),
 ]
 
@@ -107,7 +108,7 @@ def purge(
         bool, typer.Option("--domain", help="The name is a registered domain.")
     ] = False,
     url: Annotated[bool, typer.Option("--url", help="The name is a URL.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why; stands in commands.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in commands.")] = "",
     data: Data = DEFAULT_DATA,
     config: ConfigFile = None,
     set_: Sets = None,

@@ -112,7 +112,7 @@ class Fetch(Section):
     @field_validator("proxy")
     @classmethod
     def _proxy(cls, v: dict[str, str]) -> dict[str, str]:
-        for host, to in v.items():  # a value may hold credentials: it stands in no message
+        for host, to in v.items():  # a value may hold credentials: no message shows it
             if to and not re.fullmatch(
                 r"(?:http|socks5h?)://(?:[^@/\s]*@)?(?:[A-Za-z0-9.-]+"
                 r"|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?|(?:env|file):\S.*",

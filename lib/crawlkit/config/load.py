@@ -33,7 +33,7 @@ def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
 
 
 def _check_nodes(root: yaml.Node, source: str) -> None:
-    """Refuses a key that stands twice in one mapping (the first would be ignored), and aliases that
+    """Refuses a key given twice in one mapping (the first would be ignored), and aliases that
     unfold without end.
     """
     stack, count = [(root, "", 0)], 0

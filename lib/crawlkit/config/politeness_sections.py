@@ -67,7 +67,7 @@ class Robots(Section):
     )
     retry_s: float = setting(
         600.0,
-        "An unreadable robots.txt is asked for again after this long, or after its Retry-After.",
+        "An unavailable robots.txt is requested again after this long, or after its Retry-After.",
         gt=0,
     )
     on_429: Literal["defer", "allow"] = setting(

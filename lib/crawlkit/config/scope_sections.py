@@ -13,7 +13,7 @@ PLACEHOLDER_INFO_URL = "https://example.invalid/crawler"
 class Crawl(Section):
     id: str = setting(
         "crawl",
-        "Name of the crawl; stands in every WARC file name.",
+        "Name of the crawl; part of every WARC file name.",
         pattern=r"^[A-Za-z0-9_-]{1,64}$",
     )
 

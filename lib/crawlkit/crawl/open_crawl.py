@@ -49,7 +49,7 @@ class OpenCrawl:
             quick: Spark compiles less, which is faster for short rounds.
             say: takes each event of the progress.
             spark: a session to use; it is not stopped here.
-            may_lack: tables that may be gone, since they are made again.
+            may_lack: tables that may be gone, since they are rebuilt.
         """
         self.crawl = crawl
         self.cfg = crawl.cfg

@@ -122,7 +122,7 @@ class Crawl:
             ) from None
         if "rebuilding" in state:
             raise CrawlError(
-                f"{self.data} is being made again from its WARC files: finish it with `crawlkit"
+                f"{self.data} is being rebuilt from its WARC files: finish it with `crawlkit"
                 " rebuild --from-warc`"
             )
         if "rebucket_to" in state:
@@ -165,7 +165,7 @@ class Crawl:
     def known_tables(self) -> list[str]:
         """Tables that have been written: they must be there. Raises CrawlError."""
         try:
-            names: list[str] = self._kept("tables.json")
+            names: list[str] = self._read_kept("tables.json")
             return names
         except ObjectMissing:
             return []
@@ -294,7 +294,7 @@ class Crawl:
     def mark(self, round_: Round, stage: str) -> dict[str, Any] | None:
         """What a finished stage reported; None if it has not finished."""
         try:
-            mark: dict[str, Any] = self._kept(f"rounds/{round_.id}/{stage}.json")
+            mark: dict[str, Any] = self._read_kept(f"rounds/{round_.id}/{stage}.json")
             return mark
         except ObjectMissing:
             return None
@@ -309,9 +309,9 @@ class Crawl:
         """The value pinned under this name: the first caller's."""
         key = f"rounds/{round_.id}/{name}.pin.json"
         self.objects.put_if_absent(key, json.dumps(value).encode())
-        return self._kept(key)
+        return self._read_kept(key)
 
-    def _kept(self, key: str) -> Any:
+    def _read_kept(self, key: str) -> Any:
         """Raises ObjectMissing, CrawlError."""
         try:
             return json.loads(self.objects.get(key)[0])

@@ -95,7 +95,7 @@ def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool) -> Row:
         "nofollow": robots.nofollow,
         "canonical": page.links.canonical,
         "signals": _signals(page),
-        "metadata": _structured(page) if keep else None,
+        "metadata": _structured_json(page) if keep else None,
         "text": page.text if keep and page.text else None,
         "main_text": page.main_text if keep and page.main_text else None,
         "text_bytes": len(page.text.encode("utf-8", "replace")),
@@ -133,7 +133,7 @@ def _signals(page: Page) -> str | None:
     return json.dumps(signals, sort_keys=True) if is_said else None
 
 
-def _structured(page: Page) -> str | None:
+def _structured_json(page: Page) -> str | None:
     """Open Graph and structured data, as JSON."""
     data = {"open_graph": page.metadata.og, **page.structured}
     kept = {name: v for name, v in data.items() if v}

@@ -63,13 +63,13 @@ def parse_isolated(
         if done == len(groups):
             return
         if len(groups[done]) == 1:
-            yield pa.RecordBatch.from_pylist([_crashed(groups[done][0], why)], schema)
+            yield pa.RecordBatch.from_pylist([_reject_crash(groups[done][0], why)], schema)
         else:
             yield from parse_isolated([[row] for row in groups[done]], read, rules, schema)
         groups = groups[done + 1 :]
 
 
-def _crashed(item: Row, reason: Reason) -> Row:
+def _reject_crash(item: Row, reason: Reason) -> Row:
     """The row of PARSED_SCHEMA for an item that killed its parser."""
     out = new_result(item["capture_id"])
     add_reject(out, item["url"], reason, f"{item['file']} at {item['offset']}")

@@ -35,7 +35,7 @@ def read_sitemap(out: Row, item: Row, body: bytes, cut: bool, rules: ParseRules)
         return False
     kind = "feed" if sitemap.kind in FEEDS else "sitemap"
     depth = item["depth"] + 1
-    for url, lastmod, fetch_kind in _named(sitemap):
+    for url, lastmod, fetch_kind in _list_urls(sitemap):
         reason = rules.refuse(url, depth, fetch_kind == "page")
         if reason is None:
             due_at = lastmod if lastmod is not None and lastmod <= rules.now else None
@@ -67,7 +67,7 @@ def read_sitemap(out: Row, item: Row, body: bytes, cut: bool, rules: ParseRules)
     return True
 
 
-def _named(sitemap: Sitemap) -> Iterator[tuple[str, float | None, str]]:
+def _list_urls(sitemap: Sitemap) -> Iterator[tuple[str, float | None, str]]:
     for url, lastmod in sitemap.sitemaps.items():
         yield url, lastmod, "sitemap"
     for entry in sitemap.entries:

@@ -44,7 +44,7 @@ def audit(job: OpenCrawl, round_id: str | None = None) -> dict[str, Any]:
     rules = _rules_of(job, {row["round_id"] for row in rows})
     kept = job.tables.rows("robots", ["origin", "fetched_at", "status", "body"])
     copies, parallel = _Copies(kept, job.cfg.robots), _parallel(job)
-    log = [_sent(r, rules[r["round_id"]], copies, parallel) for r in rows]
+    log = [_make_sent(r, rules[r["round_id"]], copies, parallel) for r in rows]
     found = violations(log)
     kinds = ("disallowed", "host", "domain", "address")
     return {
@@ -70,7 +70,7 @@ def _parallel(job: OpenCrawl) -> dict[str, int]:
     return most
 
 
-def _sent(
+def _make_sent(
     r: dict[str, Any], rule: dict[str, Any], copies: _Copies, parallel: dict[str, int]
 ) -> Sent:
     """A request as the pacing audit takes it. r: a row of `captures`."""

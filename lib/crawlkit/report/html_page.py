@@ -12,19 +12,19 @@ from crawlkit.report.report_files import read_css
 PLOTS = {"bars": bars, "columns": columns, "lines": lines}
 
 
-def render(twin: dict[str, Any], queries: dict[str, Query]) -> str:
-    """The self-contained HTML page of a report. twin: the content of report.json."""
-    crawl, round_id = html.escape(twin["crawl"]), html.escape(twin["round_id"])
+def render(report: dict[str, Any], queries: dict[str, Query]) -> str:
+    """The self-contained HTML page of a report. report: the content of report.json."""
+    crawl, round_id = html.escape(report["crawl"]), html.escape(report["round_id"])
     parts = [
         "<!DOCTYPE html><html lang=en><meta charset=utf-8><meta name=viewport"
         f" content='width=device-width,initial-scale=1'><title>Crawl report: {crawl}</title>"
         f"<style>{read_css()}</style>",
         f"<header><h1>Crawl report</h1><p>Crawl <b>{crawl}</b>, after round <b>{round_id}</b> at"
-        f" {twin['nominal_time']}</p></header><main>",
-        _tiles(twin["totals"][0] if twin["totals"] else {}),
-        *(_plot(q, twin[name]) for name, q in queries.items() if q.plot in PLOTS),
-        _alerts_section(twin["alerts"]),
-        _stages_section(twin["stages"]),
+        f" {report['nominal_time']}</p></header><main>",
+        _tiles(report["totals"][0] if report["totals"] else {}),
+        *(_plot(q, report[name]) for name, q in queries.items() if q.plot in PLOTS),
+        _alerts_section(report["alerts"]),
+        _stages_section(report["stages"]),
         "</main></html>",
     ]
     return "\n".join(parts)

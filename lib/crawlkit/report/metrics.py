@@ -79,7 +79,7 @@ def prometheus_text(
 
     def add(name: str, labels: Mapping[str, Any], value: float) -> None:
         text = ",".join(
-            f'{_name(k)}="{_escaped(str(v))}"' for k, v in {"crawl": crawl_id, **labels}.items()
+            f'{_name(k)}="{_escape(str(v))}"' for k, v in {"crawl": crawl_id, **labels}.items()
         )
         series.setdefault(PREFIX + _name(name), {})[f"{{{text}}}"] = value
 
@@ -102,5 +102,5 @@ def _name(text: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_]", "_", text)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -44,7 +44,7 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
         job.tables.replace("rounds", rounds)
         job.tables.replace("stages", stages)
         job.tables.replace("metrics", metrics, {"round_id": [round_.id]})
-    twin = {
+    report = {
         "crawl": job.cfg.crawl.id,
         "round_id": round_.id,
         "nominal_time": _iso(round_.now),
@@ -52,8 +52,8 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
         "alerts": [a._asdict() for a in alerts],
         "stages": [s for s in stages if s["round_id"] == round_.id],
     }
-    put_file(job.crawl, "report.json", json.dumps(twin, indent=1, default=str))
-    put_file(job.crawl, "index.html", render(twin, queries))
+    put_file(job.crawl, "report.json", json.dumps(report, indent=1, default=str))
+    put_file(job.crawl, "index.html", render(report, queries))
     text = prometheus_text(job.cfg.crawl.id, metrics, alerts, round_.id)
     put_file(job.crawl, "metrics.prom", text)
     firing = [a._asdict() for a in alerts if a.state == "firing"]

@@ -101,7 +101,7 @@ def generate(job: OpenCrawl, round_: Round, clock_now: float | None = None) -> C
     """Buckets -> fetch list, then the claims. An unclaimed list is garbage: a rerun starts anew."""
     clock_now = time.time() if clock_now is None else clock_now
     with job.crawl.lock:
-        if round_.buckets:  # claimed: the list stands
+        if round_.buckets:  # claimed: the list is valid
             return _count_planned(job, round_)
         commanded, urgent = take_commands(job, round_)
         buckets = _choose_buckets(job, round_, commanded)

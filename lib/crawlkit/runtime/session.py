@@ -199,7 +199,7 @@ def spark_settings(spark: "SparkSession", settings: dict[str, str]) -> Iterator[
 def use_s3(spark: "SparkSession", s3: S3) -> None:
     """Give a session access to tables in S3.
 
-    Credentials come from the AWS chain on each machine; none stands in a setting.
+    Credentials come from the AWS chain on each machine; no setting holds them.
 
     Raises SessionError if its JVM, started before or by spark-submit, knows no s3a.
     """

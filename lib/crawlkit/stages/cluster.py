@@ -9,7 +9,7 @@ from crawlkit.rules.duplicates.clusters import component_of
 
 
 def components(pairs: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """The texts of pairs (a_text, b_text) and, for each, one text of its component that stands for
+    """The texts of pairs (a_text, b_text) and, for each, one text of its component that represents
     all.
     """
     ends = (

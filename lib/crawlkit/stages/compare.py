@@ -24,7 +24,7 @@ def find_pairs(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> tuple[pa.Table
     """Distinct pairs of texts that share a band, at least one of them new (SIDES, distance), and
     how many blocks were cut.
 
-    A block's members stand in the order in which they became known; `candidate_pairs` says which of
+    A block's members are in the order in which they became known; `candidate_pairs` says which of
     them meet.
     """
     block = ["hash", "band", "scheme"]  # the hash first: it alone nearly decides the order
@@ -57,7 +57,7 @@ _MET = pa.schema(
     [*((name, pa.string()) for name in SIDES), ("distance", pa.int32()), ("cut", pa.int64())]
 )
 _MET_DDL = ", ".join(f"{name} string" for name in SIDES) + ", distance int, cut bigint"
-# looked at together: 40 MB; a pair that shares several bands is told once for all of them
+# looked at together: 40 MB; a pair that shares several bands is reported once for all of them
 CHUNK_ROWS = 200_000
 
 
@@ -236,19 +236,19 @@ def _by_share(numbered: pa.Table) -> tuple[list[int], list[bytes]]:
     ordered = numbered.sort_by("share")
     share = ordered["share"].to_numpy()
     names, starts = np.unique(share, return_index=True)
-    told = []
+    streams = []
     for start, end in zip(starts, [*starts[1:], len(share)], strict=True):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, ordered.schema) as stream:
             stream.write_table(ordered.slice(start, end - start).combine_chunks())
-        told.append(sink.getvalue().to_pybytes())
-    return names.tolist(), told
+        streams.append(sink.getvalue().to_pybytes())
+    return names.tolist(), streams
 
 
 def _judge(
     pairs: pa.Table, known: dict[str, np.ndarray], policy: NearPolicy, round_id: str
 ) -> pa.RecordBatch:
-    """`similar` rows of the pairs whose texts are alike. known: capture_id -> shingles."""
+    """`similar` rows of the near-duplicate pairs. known: capture_id -> shingles."""
     matches = [
         match(distance, known[a], known[b], policy) if a in known and b in known else None
         for a, b, distance in zip(
@@ -257,7 +257,7 @@ def _judge(
         )
     ]
     found = [m for m in matches if m is not None]
-    told = {
+    columns = {
         name: (
             pairs[name]
             .filter(pa.array([m is not None for m in matches], pa.bool_()))
@@ -266,7 +266,7 @@ def _judge(
         for name in (*SIDES[:4], "distance")
     }
     return pa.RecordBatch.from_pydict(
-        told
+        columns
         | {
             "method": pa.array([m.method for m in found], pa.string()),
             "jaccard": pa.array([m.jaccard for m in found], pa.float64()),

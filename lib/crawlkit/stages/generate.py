@@ -197,7 +197,7 @@ def select_due(
         .drop("stopped", "barred")
     )
     scored = _with_quotas(due.withColumn("score", F.expr(points_sql(now))), policies)
-    capped = _capped(scored, cfg, clock_now)
+    capped = _cap_hosts(scored, cfg, clock_now)
     return _within_budget(capped, cfg.round.max_urls, cfg.frontier.explore, seed)
 
 
@@ -227,10 +227,10 @@ def _with_quotas(rows: DataFrame, policies: Mapping[str, Mapping[str, Any]]) -> 
 _USED = ("quota_used", "quota_day", "cycle_used", "cycle_day")
 
 
-def _capped(rows: DataFrame, cfg: Config, clock_now: float) -> DataFrame:
+def _cap_hosts(rows: DataFrame, cfg: Config, clock_now: float) -> DataFrame:
     """The first rows of each host: no more than its quotas and its delay let through in the round.
 
-    One row more stands for those left out.
+    One row more represents those left out.
     """
     budget_s = cfg.round.minutes * 60
     delay_s = F.greatest(
@@ -268,19 +268,19 @@ def _capped(rows: DataFrame, cfg: Config, clock_now: float) -> DataFrame:
 
 def _within_budget(rows: DataFrame, max_urls: int, explore: float, seed: int) -> DataFrame:
     """The best by class and score, and a share by chance (of the seed) among the rest; rows that
-    stand for others stay, behind all.
+    represent others stay, behind all.
     """
     best = int(max_urls * (1 - explore))
-    stands = F.col("left_out").isNotNull()
+    represents = F.col("left_out").isNotNull()
     by_score = Window.orderBy(
-        stands, F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key"
+        represents, F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key"
     )
     by_chance = Window.orderBy(
-        stands, F.when(F.col("pos") <= best, 0).otherwise(1), F.xxhash64(F.lit(seed), "url_key")
+        represents, F.when(F.col("pos") <= best, 0).otherwise(1), F.xxhash64(F.lit(seed), "url_key")
     )
     rows = rows.withColumn("pos", F.row_number().over(by_score))
     over = rows.withColumn("chance", F.row_number().over(by_chance)).where(
-        stands | (F.col("chance") <= max_urls)
+        represents | (F.col("chance") <= max_urls)
     )
     return over.withColumn("explore", F.col("pos") > max_urls).drop("pos", "chance")
 

@@ -128,7 +128,7 @@ def count_known(found: DataFrame, crawldb: DataFrame, log: DataFrame) -> int:
 
 
 def _mask(text: str) -> str:
-    """Without what stands before an @: a refused line may hold a password, and no table
+    """Without what comes before an @: a refused line may hold a password, and no table
     keeps it.
     """
     pieces = _PIECE.split(text)
@@ -175,7 +175,7 @@ def read_lines(
         if key in rows:
             counts["duplicates"] += 1
         else:
-            rows[key] = _found(seed, key, source, now, buckets)
+            rows[key] = _make_found(seed, key, source, now, buckets)
     return list(rows.values()), rejects, counts
 
 
@@ -189,7 +189,7 @@ def _reject(n: int, line: str, e: Refused) -> dict[str, Any]:
     }
 
 
-def _found(seed: Seed, key: bytes, source: str, now: float, buckets: int) -> dict[str, Any]:
+def _make_found(seed: Seed, key: bytes, source: str, now: float, buckets: int) -> dict[str, Any]:
     host = host_of(seed.url)
     domain = registered_domain(host)
     return found_row(

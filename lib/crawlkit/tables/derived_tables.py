@@ -36,7 +36,7 @@ simhash bigint | 64-bit SimHash of the text
     ),
     make_table(
         "similar",
-        "Pairs of distinct texts that were compared and found alike.",
+        "Pairs of distinct texts that were compared and found similar.",
         "a_text b_text",
         "round_id",
         """
@@ -61,7 +61,7 @@ url_key binary | member
 url string | member
 capture_id string | its capture
 cluster_id binary | url_key of the canonical page
-canonical_url string | the page that stands for the cluster
+canonical_url string | the page that represents the cluster
 method string | exact, minhash or simhash; canonical for the page itself
 evidence_url string | page it was compared with: has that text now, else had it then
 distance int | SimHash distance to it

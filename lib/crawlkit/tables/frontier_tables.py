@@ -99,7 +99,7 @@ class string | news, generic or dormant
 region string | region that fetches its domain (fetch.regions); empty: there are none
 delay_ms bigint | delay in force after the last answer
 robots_delay_ms bigint | Crawl-delay of robots.txt
-next_allowed_at timestamp | no request before this (delay, Retry-After, breaker; quotas stand below)
+next_allowed_at timestamp | no request before this (delay, Retry-After, breaker; quotas are below)
 last_request_at timestamp | end of the last answer
 retry_after_until timestamp | Retry-After asked to wait until this
 breaker string | closed, open or half_open

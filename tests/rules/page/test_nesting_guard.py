@@ -146,7 +146,7 @@ def test_no_long_tag_is_missed(raw, long):
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(htmlguard, "LONG_TAG", long)
-        found = htmlguard._longest_copied(raw)
+        found = htmlguard._longest_copy(raw)
     # None: the closer look is taken
     assert found in (None, max((n for n in lengths if n > long), default=0))
 

@@ -1,5 +1,5 @@
 """Clusters of duplicate pages: which pairs belong together, their connected components, and
-the page that stands for each.
+the page that represents each.
 
 Exact duplicates share the hash of their normalised text. Candidates for near-duplicates share a
 MinHash band or a SimHash block; a pair is merged only after its Jaccard similarity has been counted
@@ -34,7 +34,7 @@ from crawlkit.rules.page.links import same_site
 K = TypeVar("K", bound=Hashable)
 HOT_ANCHORS = 10  # first pages of a hot block, with which its remaining pages are compared
 ESTIMATE_SLACK = 0.15  # four standard errors of a MinHash estimate near the threshold
-CONTRADICTION = 0.1  # a canonical link between texts less alike than this is not believed ...
+CONTRADICTION = 0.1  # a canonical link between texts less similar than this is not believed ...
 CONTRADICTION_SHINGLES = 50  # ... if both are at least this long
 
 
@@ -169,7 +169,7 @@ class Member(NamedTuple):
 
 
 def choose_canonical(members: Iterable[Member]) -> str:
-    """The page that stands for a cluster: named by its members, most in-links, shortest URL, first
+    """The page that represents a cluster: named by its members, most in-links, shortest URL, first
     in order.
     """
     return min(members, key=lambda m: (not m.live, -m.named, -m.inlinks, len(m.url), m.url)).url

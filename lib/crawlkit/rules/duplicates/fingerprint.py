@@ -69,10 +69,10 @@ def normalize_text(text: str) -> str:
     """NFKC, case-folded, invisible characters removed, white space collapsed: equal for texts that
     read the same.
     """
-    return _normalized(text).decode()
+    return _normalize(text).decode()
 
 
-def _normalized(text: str) -> bytes:
+def _normalize(text: str) -> bytes:
     """`normalize_text` in UTF-8."""
     if not text.isascii():
         if any(c in text for c in _INVISIBLE):  # nearly never
@@ -82,7 +82,7 @@ def _normalized(text: str) -> bytes:
 
 
 def folded(text: str) -> bytes:
-    """Twin of `_prints.folded`."""
+    """Pure-Python fallback of `_prints.folded`."""
     return " ".join(text.casefold().split()).encode("utf-8", "replace")
 
 
@@ -91,7 +91,7 @@ def words(normalized: bytes) -> list[bytes]:
     without spaces.
     """
     if not normalized.isascii():
-        normalized = _BEYOND_ASCII.sub(_spaced, normalized.decode()).encode()
+        normalized = _BEYOND_ASCII.sub(_space_out, normalized.decode()).encode()
     return normalized.translate(_ASCII_SEPARATORS).split()
 
 
@@ -100,7 +100,7 @@ def _spaced_run(run: str) -> str:
     return _NO_SPACES_CHAR.sub(r" \1 ", _NO_WORD.sub(" ", run))
 
 
-def _spaced(match: re.Match[str]) -> str:
+def _space_out(match: re.Match[str]) -> str:
     """A run beyond ASCII with what separates words made spaces.
 
     Runs repeat: quotation marks, dashes, a language's words.
@@ -127,7 +127,7 @@ def shingles(text: str) -> np.ndarray:
     """Distinct runs of three words of `text` as hashes: a sorted array of 64-bit unsigned integers,
     empty with fewer than three words.
     """
-    return _shingles(_normalized(text))
+    return _shingles(_normalize(text))
 
 
 def _shingles(normalized: bytes) -> np.ndarray:
@@ -137,7 +137,7 @@ def _shingles(normalized: bytes) -> np.ndarray:
 def shingle_hashes(
     normalized: bytes, hashes: Mapping[bytes, int], most: int, by: tuple[int, int, int]
 ) -> bytearray:
-    """Twin of `_prints.shingle_hashes`."""
+    """Pure-Python fallback of `_prints.shingle_hashes`."""
     found = words(normalized)[:most]
     if len(found) < len(by):
         return bytearray()
@@ -156,7 +156,7 @@ def shingle_hashes(
 
 def fingerprint(text: str) -> Fingerprint:
     """All fingerprints of a text."""
-    normalized = _normalized(text)
+    normalized = _normalize(text)
     if not normalized:
         return Fingerprint(None, None, None)
     digest = hashlib.sha256(normalized).hexdigest()
@@ -170,12 +170,12 @@ def fingerprint(text: str) -> Fingerprint:
 
 def text_sha256(text: str) -> str | None:
     """SHA-256 of the normalised text in hex; None if nothing is left of it."""
-    normalized = _normalized(text)
+    normalized = _normalize(text)
     return hashlib.sha256(normalized).hexdigest() if normalized else None
 
 
 def signatures(hashes: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[int, bytes]:
-    """Twin of `_prints.signatures`."""
+    """Pure-Python fallback of `_prints.signatures`."""
     return _simhash(hashes), _minhash(hashes, a.reshape(-1, 1), b.reshape(-1, 1))
 
 
@@ -214,7 +214,7 @@ _signatures = _part.signatures if _part else signatures
 
 def jaccard(a: np.ndarray, b: np.ndarray) -> float:
     """Size of the intersection of two `shingles` over that of the union; 0 if both are empty
-    (nothing says that they are alike).
+    (nothing says that they are near-duplicates).
     """
     both = np.sort(np.concatenate((a, b)))
     twice = int(np.count_nonzero(both[1:] == both[:-1]))

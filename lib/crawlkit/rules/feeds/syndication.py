@@ -191,7 +191,7 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
 
 
 def _inside(inside: tuple[str, int] | None, event: Event) -> tuple[str, int] | None:
-    """The element with links of its own that the next tags stand in, and how often it is open (HTML
+    """The element with links of its own that holds the next tags, and how often it is open (HTML
     has a `summary` too); None: none.
     """
     name, depth = inside or (event.name, 0)

@@ -1,4 +1,4 @@
-"""Tags and texts of sitemaps and feeds that nobody vouches for, scanned in pieces and within
+"""Tags and texts of sitemaps and feeds (untrusted input), scanned in pieces and within
 bounds.
 
 It is no XML parser. It knows tags by local name, text, CDATA, comments and the escapes of
@@ -63,7 +63,7 @@ class Scanner:
         )
 
     def root(self) -> Event | None:
-        """The first tag; None if there is none, or if other text stands before it."""
+        """The first tag; None if there is none, or if other text comes before it."""
         while not self._ended and not self._buffer.strip("\ufeff \t\r\n"):
             self._buffer = ""
             self._more()
@@ -208,9 +208,7 @@ class Scanner:
             )
             if found < max(1, len(until)):
                 seen += len(self._buffer) - self._at
-                self._at = max(
-                    self._at, len(self._buffer) - 3
-                )  # the start of a mark may stand there
+                self._at = max(self._at, len(self._buffer) - 3)  # the start of a mark may be there
                 if seen > MAX_TOKEN or not self._more():
                     self.limited = True
                     return False

@@ -130,7 +130,7 @@ def _first_interval_s(row: Mapping[str, Any], cfg: Config) -> float:
 def _after_refusal(
     row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome, now: float, cfg: Config
 ) -> Row:
-    """Robots may change, so the URL is asked again after its first interval; a refusal stays."""
+    """Robots may change, so the URL is fetched again after its first interval; a refusal stays."""
     new = dict(row) | {"error_type": str(seen["reason"]), "error_detail": seen.get("detail")}
     if outcome is Outcome.REFUSED:
         return new | {"state": State.REFUSED, "next_fetch": None}

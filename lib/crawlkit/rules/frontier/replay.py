@@ -1,4 +1,4 @@
-"""A URL's row made again from what is kept of its past: sightings and outcomes, in the
+"""A URL's row rebuilt from what is kept of its past: sightings and outcomes, in the
 order of their rounds.
 
 The same rules as in a round (rules/frontier/lifecycle.py) are applied one after the other, so the
@@ -43,7 +43,7 @@ def replay(key: bytes, events: Iterable[Mapping[str, Any]], cfg: Config) -> Row:
                 e["fetch_kind"], row["fetch_kind"] if row["fetch_kind"] != "page" else ""
             )
         if e["seen"] is None:
-            _found(row, e, state_no)
+            _take_sighting(row, e, state_no)
             continue
         row |= {name: e[name] for name in ("redirects", "priority_class") if e[name] is not None}
         if e["seen"]["outcome"] != Outcome.DEFERRED:
@@ -77,7 +77,7 @@ def _first(key: bytes, e: Mapping[str, Any], cfg: Config) -> Row:
     ) | {"updated_no": e["no"]}
 
 
-def _found(row: Row, e: Mapping[str, Any], state_no: int | None) -> None:
+def _take_sighting(row: Row, e: Mapping[str, Any], state_no: int | None) -> None:
     """Another sighting, as the fold takes it (stages/fold.py): it counts if it is of a later round
     than the state.
     """

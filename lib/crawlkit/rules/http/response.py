@@ -103,11 +103,11 @@ class ResponseReader:
             )
         elif self._take == self._until_close and clean:
             self._finish(False)
-        elif self._take == self._chunked and self._expect == "trailer":
+        elif self._take == self._read_chunks and self._expect == "trailer":
             self._note("trailer_cut")
             self._finish(False)
         elif (
-            self._take == self._chunked
+            self._take == self._read_chunks
             and self._buffer
             and not (
                 _SIZE_BEGUN.fullmatch(self._buffer)
@@ -187,7 +187,7 @@ class ResponseReader:
         )
 
     def _undo(self) -> None:
-        """Transfer codings beside chunked, which no request of ours asks for (RFC 9112 7.2, 7.4):
+        """Transfer codings beside chunked, which no request of ours names (RFC 9112 7.2, 7.4):
         the payload is what is inside.
         """
         decoded = decode_content(self.body, self.codings, self._max)
@@ -277,7 +277,7 @@ class ResponseReader:
         self._take = (
             self._by_length
             if frame.kind == "length"
-            else self._chunked
+            else self._read_chunks
             if frame.kind == "chunked"
             else self._until_close
         )
@@ -311,7 +311,7 @@ class ResponseReader:
         if len(data) > room:
             self.cut("length")
 
-    def _chunked(self, data: bytes) -> None:
+    def _read_chunks(self, data: bytes) -> None:
         at, end = 0, len(data)
         while at < end and not self.done:
             if self._left:

@@ -227,10 +227,10 @@ def _detect(body: bytes) -> Encoding:
         )
     # the bytes from the first one beyond ASCII on tell most
     first = next((i for i in range(0, len(body), 4096) if not body[i : i + 4096].isascii()), None)
-    told = body[first or 0 : (first or 0) + DETECT_BYTES]
-    if first is not None and (is_utf8(body) or _mostly_utf8(told)):
+    sample = body[first or 0 : (first or 0) + DETECT_BYTES]
+    if first is not None and (is_utf8(body) or _mostly_utf8(sample)):
         return Encoding("utf-8", "detected")
-    found = cchardet.detect(told)
+    found = cchardet.detect(sample)
     name = encoding_of(
         _ALIASES.get((found.get("encoding") or "").lower(), found.get("encoding") or "")
     )

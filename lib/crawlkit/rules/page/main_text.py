@@ -1,7 +1,7 @@
 """Main text of a page: what is left without navigation, lists of links, forms, comments and
 footers.
 
-Blocks of running text vote for the elements they stand in. The answer is the smallest element that
+Blocks of running text vote for the elements that hold them. The answer is the smallest element that
 holds nearly all of
 the votes, without the parts of it that their tag, class or links mark as something else. A mark
 counts only where the
@@ -71,7 +71,7 @@ def _votes(block: Block) -> int:
     return plain if _SENTENCE.search(block.text) else plain // 4
 
 
-def _summed(doc: Document, votes: list[int], outside: list[bool]) -> list[int]:
+def _sum_up(doc: Document, votes: list[int], outside: list[bool]) -> list[int]:
     """Votes of each element: those of the blocks in it.
 
     Blocks whose neighbours are text count for more than single ones.
@@ -102,11 +102,11 @@ def _side_matter(tag: str, names: str) -> float:
         return _NEARLY_ALL if tag == "footer" else _MAJOR
     if len(names) < 2 or tag in ("body", "article", "main"):
         return 0
-    return _named(names) if len(names) <= 200 else _named.__wrapped__(names[:MAX_NAMES])
+    return _names_of(names) if len(names) <= 200 else _names_of.__wrapped__(names[:MAX_NAMES])
 
 
 @lru_cache(10_000)
-def _named(names: str) -> float:
+def _names_of(names: str) -> float:
     if _CONTENT.search(names):
         return 0
     if not names.islower():
@@ -122,14 +122,14 @@ def main_text(doc: Document) -> str:
     elements = doc.elements
     outside = [False] * len(elements)
     block_votes = [_votes(b) for b in doc.blocks]
-    votes = _summed(doc, block_votes, outside)
+    votes = _sum_up(doc, block_votes, outside)
     for i, (parent, tag, names) in enumerate(elements):
         outside[i] = (
             outside[parent]
             or (names != "" or tag in _OTHER_TAGS)
             and votes[i] < _side_matter(tag, names) * (votes[0] + 1)
         )
-    votes = _summed(doc, block_votes, outside)
+    votes = _sum_up(doc, block_votes, outside)
     best = 0
     for i, (parent, _, _) in enumerate(elements):
         if (
@@ -146,11 +146,11 @@ def main_text(doc: Document) -> str:
     return "\n".join(
         b.text
         for b in doc.blocks
-        if inside[b.element] and _kept(b) and elements[b.element][1] != "h1"
+        if inside[b.element] and _keep(b) and elements[b.element][1] != "h1"
     )
 
 
-def _kept(block: Block) -> bool:
+def _keep(block: Block) -> bool:
     return (
         bool(block.flags & QUOTE) or 2 * block.link_chars <= len(block.text)
     ) and not _MARKUP.match(block.text)

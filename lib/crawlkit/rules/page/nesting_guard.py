@@ -111,7 +111,7 @@ def _is_harmless(raw: bytes) -> bool:
         return False
     if tags >= FEW_TAGS and (tags + 1) * _open_formats(raw) > MAX_REOPENED:
         return False
-    longest = _longest_copied(raw)
+    longest = _longest_copy(raw)
     return longest is not None and tags * longest <= MAX_COPIED
 
 
@@ -122,9 +122,9 @@ def _open_formats(raw: bytes) -> int:
     return len(_FORMAT_OPEN.findall(raw)) - len(_CLOSED_FORMAT.findall(raw)) + 1
 
 
-def _longest_copied(raw: bytes) -> int | None:
+def _longest_copy(raw: bytes) -> int | None:
     """Bytes of the longest link or formatting element's start tag of more than LONG_TAG (0: none);
-    None: a tag has more than MAX_ATTRIBUTES, or long ones stand inside of others over and over.
+    None: a tag has more than MAX_ATTRIBUTES, or long ones are nested again and again.
     """
     longest = looked = 0
     for start, end in _long_tag_places(raw):
@@ -199,7 +199,7 @@ class _Scan:
         self.copied = 0
         self.cut: set[str] = set()
         self.stack: list[bytes] = []
-        # name -> where it stands in the stack
+        # name -> its place in the stack
         self.places: defaultdict[bytes, list[int]] = defaultdict(list)
         self.scopes: list[int] = []  # places of elements that no end tag reaches beyond
         self.dropped: defaultdict[bytes, int] = defaultdict(int)
@@ -250,7 +250,7 @@ class _Scan:
         return 0
 
     def end_tags(self, m: re.Match[bytes], name: bytes, unit: int) -> None:
-        """A run of end tags that are just alike, of `unit` bytes each."""
+        """A run of end tags that are identical, of `unit` bytes each."""
         keep = times = (m.end() - m.start()) // unit
         if name not in _UNCOUNTED or self.places[name]:
             keep = (self.end_formats if name in _FORMATS else self.ends)(name, times)
@@ -260,7 +260,7 @@ class _Scan:
             self.drop(m.start(), m.start() + (times - keep) * unit, "too_deep")
 
     def start_tags(self, m: re.Match[bytes], name: bytes, unit: int) -> None:
-        """A run of start tags that are just alike, of `unit` bytes each."""
+        """A run of start tags that are identical, of `unit` bytes each."""
         keep = times = (m.end() - m.start()) // unit
         why = "too_deep"
         if unit > LONG_TAG:

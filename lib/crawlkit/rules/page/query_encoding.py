@@ -40,10 +40,10 @@ def document_query(reference: str, name: str) -> str:
     ):
         return reference
     query, hash_, fragment = query.partition("#")
-    return head + mark + _BEYOND_ASCII.sub(lambda m: _escaped(m[0], name), query) + hash_ + fragment
+    return head + mark + _BEYOND_ASCII.sub(lambda m: _escape(m[0], name), query) + hash_ + fragment
 
 
-def _escaped(run: str, name: str) -> str:
+def _escape(run: str, name: str) -> str:
     if name == "iso-2022-jp":
         return _escaped_iso_2022_jp(run)
     known, out = _encoder(name), []

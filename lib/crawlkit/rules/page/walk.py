@@ -87,7 +87,7 @@ class Block(NamedTuple):
     """
 
     text: str
-    element: int  # index in Document.elements: the block element it stands in
+    element: int  # index in Document.elements: the block element that holds it
     flags: int
     link_chars: int
 
@@ -115,7 +115,7 @@ def inline_style(style: str) -> InlineStyle:
 
     The last declaration of a name counts, `!important` ones before others (CSS Cascade 6.1).
     """
-    return _declared(style) if _may_hide(style) else InlineStyle()
+    return _declarations(style) if _may_hide(style) else InlineStyle()
 
 
 def _may_hide(style: str) -> bool:
@@ -123,7 +123,7 @@ def _may_hide(style: str) -> bool:
 
 
 @lru_cache(1024)
-def _declared(style: str) -> InlineStyle:
+def _declarations(style: str) -> InlineStyle:
     if len(style) > MAX_STYLE_CHARS:
         return InlineStyle()
     found: dict[str, str | None] = {}
@@ -200,7 +200,7 @@ def _shown(tag: str, attributes: dict[str, str | None], style: str) -> InlineSty
     return InlineStyle("none" if closed and display is None else display, visibility)
 
 
-def _seen(flags: int, display: str | None, visibility: str | None) -> int:
+def _is_visible(flags: int, display: str | None, visibility: str | None) -> int:
     """The flags with SKIP and INVISIBLE as an element says; the latter ends where something inside
     is visible again.
     """
@@ -244,7 +244,7 @@ class Walk:
         self.wanted: list[Wanted] = []
         self.dropped = 0
         self.states: dict[int, State] = {}  # by element
-        # the open block: its text, where it stands, characters of links in it
+        # the open block: its text, its place, characters of links in it
         self.pieces: list[str] = []
         self.place: State = _OUTSIDE
         self.linked = 0
@@ -267,7 +267,7 @@ class Walk:
     def text_node(self, node: LexborNode) -> None:
         """Adds a text to the open block, and to the anchor that it is in."""
         text = node.text_content
-        if not text or text.isspace():  # most are: no need to know where they stand
+        if not text or text.isspace():  # most are: no need to know their place
             if self.pieces:
                 self.pieces.append(" ")
                 if self.anchors:
@@ -301,7 +301,7 @@ class Walk:
         if key in self.hiding:
             display, visibility = self.hiding[key]
             apart = key if display in _APART else state[3]
-            state = state[0], _seen(state[1], display, visibility), state[2], apart
+            state = state[0], _is_visible(state[1], display, visibility), state[2], apart
         self.states[key] = state
 
     def known(

@@ -84,9 +84,9 @@ def decode_as(body: bytes, name: str) -> str:
     if name in _UNICODE:
         return body.decode(_UNICODE[name], "replace")
     if name in ("gbk", "gb18030"):
-        return _replaced(body.decode("gb18030", "crawlkit.gb18030"), _GB18030)
+        return _replace(body.decode("gb18030", "crawlkit.gb18030"), _GB18030)
     if name == "big5":
-        return _replaced(body.decode("big5hkscs", "crawlkit.big5"), _BIG5)
+        return _replace(body.decode("big5hkscs", "crawlkit.big5"), _BIG5)
     if name == "euc-jp":
         return _decode_euc_jp(body)
     if name == "iso-2022-jp":
@@ -94,11 +94,11 @@ def decode_as(body: bytes, name: str) -> str:
     if name == "replacement":
         return "\ufffd" if body else ""
     if name == "shift_jis":
-        return _replaced(body.decode("cp932", "crawlkit.pair"), _SHIFT_JIS)
+        return _replace(body.decode("cp932", "crawlkit.pair"), _SHIFT_JIS)
     return body.decode("cp949", "crawlkit.pair")  # euc-kr
 
 
-def _replaced(text: str, changes: tuple[tuple[str, str], ...]) -> str:
+def _replace(text: str, changes: tuple[tuple[str, str], ...]) -> str:
     for char, standard in changes:
         text = text.replace(char, standard)
     return text

@@ -64,10 +64,10 @@ class HostState:
         """
         try:
             d = json.loads(text, parse_constant=_refuse_constant)
-            health = breaker.Health(**_checked(breaker.Health, d.pop("health", {})))
+            health = breaker.Health(**_check_fields(breaker.Health, d.pop("health", {})))
             if not all(len(m) == 3 and all(type(n) is int for n in m) for m in health.minutes):
                 raise ValueError("health.minutes")
-            return cls(**_checked(cls, d), health=health)
+            return cls(**_check_fields(cls, d), health=health)
         except (AttributeError, TypeError, ValueError, RecursionError) as e:
             raise ValueError(f"not a host state: {e}") from None
 
@@ -82,7 +82,7 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def _checked(cls: type, d: dict[str, Any]) -> dict[str, Any]:
+def _check_fields(cls: type, d: dict[str, Any]) -> dict[str, Any]:
     """The fields of `d` that `cls` has; raises ValueError for one of another type."""
     known = {f.name: str(f.type) for f in dataclasses.fields(cls) if f.name != "health"}
     kept = {k: v for k, v in d.items() if k in known}

@@ -215,7 +215,7 @@ def _unread(
     headers: list[tuple[str, str]],
     error: str | None,
 ) -> RobotsVerdict:
-    """Nothing is allowed until the file is asked for again: after its Retry-After, else
+    """Nothing is allowed until the file is requested again: after its Retry-After, else
     `robots.retry_s`.
     """
     wait_s = retry_after_s(

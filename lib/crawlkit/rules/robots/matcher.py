@@ -37,7 +37,7 @@ class Rule(NamedTuple):
 class Matcher:
     """The rules of one token, ready for matching.
 
-    Patterns without `*` stand in dictionaries by text. The others stand in one list, most octets
+    Patterns without `*` are in dictionaries by text. The others are in one list, most octets
     first, Allow before Disallow, so that the first that matches decides. Behind MAX_STARS `*` a
     Disallow holds for all that begins as its pattern does up to its first `*`, and an Allow does
     not count: nothing is fetched that the file forbids.

@@ -134,7 +134,7 @@ def canonicalize(
 
 
 def as_sent(url: str | bytes, base: str | None = None) -> str:
-    """A URL, or a reference against `base`, as a browser asks for it (WHATWG URL 4.5, without
+    """A URL, or a reference against `base`, as a browser requests it (WHATWG URL 4.5, without
     credentials and fragment).
 
     Nothing is removed and parameters keep their order, as robots.txt may speak of them. Raises as
@@ -150,7 +150,7 @@ def as_sent(url: str | bytes, base: str | None = None) -> str:
 def canonical_many(
     hrefs: Iterable[str | bytes], base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY
 ) -> list[str | Refused]:
-    """`canonicalize` for each reference of one document; a refusal stands in its place."""
+    """`canonicalize` for each reference of one document; a refusal takes its place."""
     out: list[str | Refused] = []
     for href in hrefs:
         try:
@@ -291,7 +291,7 @@ def _without_dot_segments(path: str) -> str:
     return "/" + "/".join(out)
 
 
-def _folded(path: str, policy: UrlPolicy) -> str:
+def _fold(path: str, policy: UrlPolicy) -> str:
     segments = path.split("/")
     while len(segments) > 2 or segments[1]:
         if policy.fold_index and segments[-1].lower() in _INDEX_PAGES:
@@ -315,7 +315,7 @@ def _finish(origin: str, path: str, query: str | None, fragment: str, policy: Ur
         while "://www." in origin and origin.count(".") > 1:
             origin = origin.replace("://www.", "://")
     if policy.fold_index or policy.fold_slash:
-        path = _folded(path, policy)
+        path = _fold(path, policy)
     if query:
         query = _query(query, origin, policy)
     if fragment:

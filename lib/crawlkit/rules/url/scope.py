@@ -100,7 +100,7 @@ class Candidate(NamedTuple):
     page: bool
 
 
-def _named(scope: Scope, c: Candidate) -> Reason | None:
+def _outside_names(scope: Scope, c: Candidate) -> Reason | None:
     if not (scope.hosts or scope.domains or scope.prefixes):
         return None
     if (
@@ -118,7 +118,7 @@ def _named(scope: Scope, c: Candidate) -> Reason | None:
     )
 
 
-def _excluded(scope: Scope, c: Candidate) -> Reason | None:
+def _match_exclude(scope: Scope, c: Candidate) -> Reason | None:
     found = (
         scope.exclude is not None
         and pc.match_substring_regex(pa.scalar(c.url), pattern=scope.exclude).as_py()
@@ -191,14 +191,14 @@ def _file_type(scope: Scope, c: Candidate) -> Reason | None:
 
 
 RULES: tuple[tuple[str, Callable[[Scope, Candidate], Reason | None]], ...] = (
-    ("named hosts, domains, prefixes", _named),
+    ("named hosts, domains, prefixes", _outside_names),
     ("length", _too_long),
     ("depth", _too_deep),
     ("file type", _file_type),
     ("repeated segments", _repeats),
     ("date range", _date_range),
     ("session id", _session),
-    ("excluded patterns", _excluded),
+    ("excluded patterns", _match_exclude),
 )
 
 

@@ -42,7 +42,7 @@ def cdxj(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
         url = json.loads("{" + text)["url"]
     except (ValueError, KeyError, RecursionError):
         raise Refused(Reason.URL_INVALID, "CDXJ line without a url in its JSON") from None
-    return _seed(url, priority_class, policy)
+    return _make_seed(url, priority_class, policy)
 
 
 def tranco(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
@@ -51,7 +51,7 @@ def tranco(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
     if ranked is None:
         return None
     rank, domain = ranked
-    return _seed(f"http://{domain}/", priority_class, policy)._replace(
+    return _make_seed(f"http://{domain}/", priority_class, policy)._replace(
         boost=round(20.0 * authority(rank), 2)
     )
 
@@ -66,7 +66,7 @@ def heritrix(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
         raise Refused(
             Reason.URL_INVALID, "not a line of crawl.log: expected TIME STATUS SIZE URI PATH ..."
         )
-    return None if fields[3].startswith("dns:") else _seed(fields[3], priority_class, policy)
+    return None if fields[3].startswith("dns:") else _make_seed(fields[3], priority_class, policy)
 
 
 def nutch(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
@@ -74,7 +74,7 @@ def nutch(line: str, priority_class: int, policy: UrlPolicy) -> Seed | None:
     match = _NUTCH.fullmatch(_line(line))
     if match is None:
         return None
-    return _seed(match["url"], priority_class, policy)
+    return _make_seed(match["url"], priority_class, policy)
 
 
 FORMS: dict[str, Parse] = {
@@ -112,7 +112,7 @@ def _line(line: str) -> str:
     return line.removeprefix("\ufeff").strip("\r\n\x00 ")
 
 
-def _seed(url: object, priority_class: int, policy: UrlPolicy) -> Seed:
+def _make_seed(url: object, priority_class: int, policy: UrlPolicy) -> Seed:
     if not isinstance(url, str):
         raise Refused(Reason.URL_INVALID, "its url is no text")
     return Seed(canonicalize(url, policy=policy), priority_class, 0.0, 0)

@@ -69,15 +69,15 @@ def surt_key(url: str) -> str:
     url = url.strip()
     match = _URL.fullmatch(url) if len(url) <= MAX_URL_CHARS else None
     if match is None:
-        return _escaped(url.encode("utf-8", "replace")).decode("ascii").lower().replace(" ", "%20")
+        return _escape(url.encode("utf-8", "replace")).decode("ascii").lower().replace(" ", "%20")
     scheme = match["scheme"].lower()
     host = _host(match["host"])
     port = int(match["port"] or 0)
     authority = ",".join(reversed(host.split("."))) + (
         f":{port}" if port and port != DEFAULT_PORTS.get(scheme) else ""
     )
-    path = _path(_unescaped((match["path"] or "/").encode("utf-8", "replace")))
-    query = _query(_escaped(_unescaped((match["query"] or "").encode("utf-8", "replace"))))
+    path = _path(_unescape((match["path"] or "/").encode("utf-8", "replace")))
+    query = _query(_escape(_unescape((match["query"] or "").encode("utf-8", "replace"))))
     return f"{authority}){path.decode('ascii')}" + (f"?{query.decode('ascii')}" if query else "")
 
 
@@ -163,7 +163,7 @@ def _host(text: str) -> str:
             host = host_of(canonicalize(f"http://{text}/")).strip("[]")
         except Refused:
             host = (
-                _escaped(_unescaped(text.encode("utf-8", "replace")))
+                _escape(_unescape(text.encode("utf-8", "replace")))
                 .decode("ascii")
                 .lower()
                 .strip(".")
@@ -172,7 +172,7 @@ def _host(text: str) -> str:
     return host[found.end() :] if found else host
 
 
-def _unescaped(data: bytes) -> bytes:
+def _unescape(data: bytes) -> bytes:
     """Escapes undone until none is left: `%2525` and `%2%35` become `%`."""
     if b"%" not in data:
         return data
@@ -184,7 +184,7 @@ def _unescaped(data: bytes) -> bytes:
     return bytes(out)
 
 
-def _escaped(data: bytes) -> bytes:
+def _escape(data: bytes) -> bytes:
     if all(b in _KEPT for b in data):
         return data
     return b"".join(bytes((b,)) if b in _KEPT else b"%%%02X" % b for b in data)
@@ -200,7 +200,7 @@ def _path(path: bytes) -> bytes:
         elif segment != b".":
             kept.append(segment)
     last = kept.pop() if kept else b""
-    path = _escaped(b"/" + b"".join(s + b"/" for s in kept if s) + last).lower()
+    path = _escape(b"/" + b"".join(s + b"/" for s in kept if s) + last).lower()
     for found in reversed(list(_PATH_SESSION.finditer(path))):
         dotted = path.find(b".aspx", found.end() + 1)
         if dotted > 0 and path.find(b"?", found.end(), dotted) < 0:
