@@ -8,7 +8,6 @@ import errno
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -26,6 +25,8 @@ from crawlkit.runtime.session import jvm_locale
 from crawlkit.runtime.spark_errors import damaged_file
 
 from tests.rounds.crawlproc import Done, everything, run
+
+pytestmark = pytest.mark.waits
 
 SEED = "http://site.example/\n"
 

@@ -11,6 +11,8 @@ from crawlkit.exports.source import Source
 from crawlkit.rules.warc.cc_index_rows import cc_row
 from deltalake import DeltaTable
 
+pytestmark = pytest.mark.waits
+
 # cc-index-table, src/main/resources/schema/cc-index-schema-flat.json
 PUBLISHED = """url_surtkey:string url:string url_host_name:string url_host_tld:string url_host_2nd_last_part:string url_host_3rd_last_part:string url_host_4th_last_part:string url_host_5th_last_part:string
 url_host_registry_suffix:string url_host_registered_domain:string url_host_private_suffix:string url_host_private_domain:string url_host_name_reversed:string url_protocol:string url_port:int32 url_path:string url_query:string

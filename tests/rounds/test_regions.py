@@ -129,6 +129,7 @@ def world(spark, tmp_path_factory):
 
 
 @pytest.mark.spark
+@pytest.mark.rounds
 def test_a_round_by_regions_of_which_one_is_dead(world):
     make, asked = world
     job, said = make(**{"politeness.delay_s": 0.7}), []

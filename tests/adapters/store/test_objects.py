@@ -23,6 +23,8 @@ from crawlkit.config import S3, ConfigError
 from tests.servers.fault_proxy import FaultProxy
 from tests.servers.s3_server import moto, settings, versitygw
 
+pytestmark = pytest.mark.waits
+
 
 @pytest.fixture(scope="module")
 def s3():

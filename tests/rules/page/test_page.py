@@ -38,6 +38,7 @@ ARTICLE = """<!doctype html><html lang="en-GB"><head><meta charset=utf-8><title>
 <footer><p>All rights reserved by the people of this imaginary site, who have written nothing.</p></footer></body></html>"""
 
 
+@pytest.mark.waits
 def test_an_article():
     page = parse_page(ARTICLE.encode(), URL, "text/html")
     meta = page.metadata
@@ -338,6 +339,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_word_document_opens_and_expands_nothing(name):
     body = docx(b'<?xml version="1.0" encoding="UTF-8"?>' + ATTACKS[name])
