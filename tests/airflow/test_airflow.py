@@ -28,9 +28,9 @@ from crawlkit.round.job import ROUND
 from crawlkit.round.job import STAGES as STAGES_OF_JOB
 
 from tests.fakeweb import EPOCH, Delays, Server, judge, load_log
+from tests.rounds.crawlproc import ROOT, differences, everything, facts, run, settings, steady_web
 
 pytestmark = pytest.mark.waits
-from tests.rounds.crawlproc import ROOT, differences, everything, facts, run, settings, steady_web
 
 STAGES = ("inject", *ROUND)
 WEB = steady_web()
@@ -525,7 +525,8 @@ from airflow.sdk import DAG, task
 from crawlkit_forms import crawl_fields
 from crawlkit_tasks import Stage, dag_settings
 
-with DAG(**dag_settings("sleeper", None, timedelta(seconds=1), timedelta(seconds=30)), params=crawl_fields()):
+settings = dag_settings("sleeper", None, timedelta(seconds=1), timedelta(seconds=30))
+with DAG(**settings, params=crawl_fields()):
     @task
     def asleep():
         subprocess.run(["sleep", "987.25"])

@@ -1,4 +1,4 @@
-"""The `crawlkit` command in this process: no interpreter to start, the same words and exit codes."""
+"""The `crawlkit` command in this process: no interpreter starts, words and exit codes are alike."""
 
 from __future__ import annotations
 

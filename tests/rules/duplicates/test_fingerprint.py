@@ -223,13 +223,13 @@ def test_the_part_in_c_takes_what_it_can_read_only():
         "crawlkit.native._prints",
         reason="the parts in C are not built: needs a C compiler and Python's headers",
     )
-    for given in (
+    for arguments in (
         (b"1234567", fingerprints._A, fingerprints._B),
         (b"", fingerprints._A[:-1], fingerprints._B),
         (b"", fingerprints._A, b""),
     ):
         with pytest.raises(ValueError):
-            native.signatures(*given)
+            native.signatures(*arguments)
     word = b"w" * 30  # too long to be remembered
     for hashes in ({}, {word: -1}, {word: 2**64}, {word: "1"}):
         with pytest.raises((KeyError, OverflowError, TypeError)):
