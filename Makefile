@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: setup setup-s3 outside crawl test test-slow bench docs zip airflow airflow-setup clean
+.PHONY: setup setup-s3 outside crawl check format-check lint types quick test-stages test test-slow bench docs zip airflow airflow-setup clean
 setup: $(VENV)/.done
 
 # The lock names every package, so that pip has nothing to resolve; it would compile them on one processor.
@@ -28,11 +28,33 @@ DATA ?= crawl-data
 crawl: setup
 	$(BIN)/crawlkit crawl --sample data/samples/site --rounds 3 --data $(DATA)
 
-test: setup-s3 outside
-	$(BIN)/python -m pytest -m "not slow or ci"
+# Four speeds of tests; what a test needs is told by its markers (setup.cfg). `make check`: 30 seconds.
+check: setup
+	@$(MAKE) --no-print-directory -j2 --output-sync format-check lint types quick
 
+format-check: setup
+	$(BIN)/ruff format --check --quiet .
+
+lint: setup
+	$(BIN)/ruff check --quiet --select E9,F63,F7,F82 .
+
+types: setup
+
+# In one process: each further one would import and collect everything again, half of the time it takes.
+quick: setup
+	$(BIN)/python -m pytest -q --hypothesis-profile quick -m "not waits and not spark and not rounds and not slow"
+
+# Each stage on small tables, in one Spark session, without rounds and servers: two minutes.
+test-stages: setup
+	$(BIN)/python -m pytest -m "not rounds and not slow" tests/stages
+
+# Everything but slow tests: two processes, of which one has the Spark session.
+test: setup-s3 outside
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# Soaks, kills, fuzz at full size, rounds in Airflow and in S3: hours.
 test-slow: setup-s3 outside
-	$(BIN)/python -m pytest -m "slow and not ci"
+	$(BIN)/python -m pytest -m slow
 
 # Tools of others that tests compare with, in an environment of their own; where they cannot be had, those tests say that they skip.
 outside: .venv-outside/.done

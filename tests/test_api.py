@@ -10,6 +10,8 @@ from crawlkit.rules.duplicates.fingerprint import fingerprint
 from tests.control.smallcrawl import fill, make_crawl
 from tests.slot.slotweb import SlotWeb, page
 
+pytestmark = pytest.mark.waits
+
 
 def test_addresses_robots_and_pages():
     assert (

@@ -49,6 +49,7 @@ def test_refused(text, words):
         assert word in str(e.value), e.value
 
 
+@pytest.mark.waits
 def test_aliases_that_unfold_without_end_are_refused_at_once():
     text = (
         "a0: &a0 [x, x]\n"

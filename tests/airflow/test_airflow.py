@@ -26,10 +26,11 @@ from crawlkit.crawl.state import Crawl
 from crawlkit.local.airflow import AirflowError, LocalAirflow, alive, below, sample_site
 from crawlkit.round.job import ROUND
 from crawlkit.round.job import STAGES as STAGES_OF_JOB
-from crawlkit.tables import TABLES
 
 from tests.fakeweb import EPOCH, Delays, Server, judge, load_log
 from tests.rounds.crawlproc import ROOT, differences, everything, facts, run, settings, steady_web
+
+pytestmark = pytest.mark.waits
 
 STAGES = ("inject", *ROUND)
 WEB = steady_web()
@@ -69,7 +70,7 @@ def dump(installed, tmp_path_factory) -> dict:
         "HOME": home,
     }
     done = subprocess.run(
-        [installed, ROOT / "tests" / "airflow_dump.py", ROOT / "airflow_dags"],
+        [installed, ROOT / "tests" / "airflow" / "airflow_dump.py", ROOT / "airflow_dags"],
         env=env,
         capture_output=True,
         text=True,
@@ -92,8 +93,6 @@ def written() -> dict[str, list[str]]:
 
 
 # -- contracts: no Airflow is started --------------------------------------------------
-@pytest.mark.slow
-@pytest.mark.ci
 def test_the_dags_are_read_without_error_and_without_the_product(dump):
     assert dump["import_errors"] == {}
     assert set(dump["dags"]) == {
@@ -111,8 +110,6 @@ def test_the_dags_are_read_without_error_and_without_the_product(dump):
         assert all(t["retries"] >= 1 and t["limited"] for t in dag["tasks"]), name
 
 
-@pytest.mark.slow
-@pytest.mark.ci
 def test_the_dags_have_the_stages_of_a_round_in_order(dump):
     for name, wanted in (("crawl_round", STAGES), ("fast_round", ROUND)):
         tasks = [t for t in dump["dags"][name]["tasks"] if t["spark"]]
@@ -129,8 +126,6 @@ def test_the_dags_have_the_stages_of_a_round_in_order(dump):
         assert "update" in after["report"]  # rank may be skipped, and then ends before update
 
 
-@pytest.mark.slow
-@pytest.mark.ci
 def test_every_job_is_there_and_takes_its_arguments(dump):
     stages = [(d, t) for d, dag in dump["dags"].items() for t in dag["tasks"] if t["spark"]]
     assert {t["task_id"] for _, t in stages} == {*STAGES, "maintain"}
@@ -150,8 +145,6 @@ def test_every_job_is_there_and_takes_its_arguments(dump):
     assert {o[0] for o in dump["orders"]} == set(dump["actions"])
 
 
-@pytest.mark.slow
-@pytest.mark.ci
 def test_the_assets_are_the_tables_that_the_stages_write(dump):
     assert {s: sorted(names) for s, names in dump["writes"].items()} == {
         s: sorted(names) for s, names in written().items()
@@ -163,8 +156,6 @@ def test_the_assets_are_the_tables_that_the_stages_write(dump):
             ]
 
 
-@pytest.mark.slow
-@pytest.mark.ci
 def test_each_run_has_a_name_of_its_own(dump):
     assert len(set(dump["names"])) == 5
     assert all(len(n) <= 80 and re.fullmatch(r"[A-Za-z0-9_.-]+", n) for n in dump["names"])
@@ -189,8 +180,6 @@ SparkSubmitOperator.execute(stage, {})
 """
 
 
-@pytest.mark.slow
-@pytest.mark.ci
 def test_the_driver_ends_with_its_stage(installed, tmp_path):
     """A task that runs out of time: Airflow itself would kill spark-submit and leave the driver
     below it.
@@ -288,8 +277,6 @@ def crawled(site) -> None:
     assert site.first[1] == "success", site.states("crawl_round", site.first[0])
 
 
-@pytest.mark.slow
-@pytest.mark.ci
 def test_a_running_airflow_reads_the_dags_without_error(site):
     assert site.airflow.get("importErrors")["total_entries"] == 0
     errors = subprocess.run(
@@ -358,8 +345,6 @@ def test_a_round_brings_its_proof_about(site):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("dag_id", "conf", "names"),
     [
@@ -540,7 +525,8 @@ from airflow.sdk import DAG, task
 from crawlkit_forms import crawl_fields
 from crawlkit_tasks import Stage, dag_settings
 
-with DAG(**dag_settings("sleeper", None, timedelta(seconds=1), timedelta(seconds=30)), params=crawl_fields()):
+settings = dag_settings("sleeper", None, timedelta(seconds=1), timedelta(seconds=30))
+with DAG(**settings, params=crawl_fields()):
     @task
     def asleep():
         subprocess.run(["sleep", "987.25"])

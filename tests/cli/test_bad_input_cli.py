@@ -8,9 +8,9 @@ import errno
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,7 +25,10 @@ from crawlkit.round.progress import Progress
 from crawlkit.runtime.session import jvm_locale
 from crawlkit.runtime.spark_errors import damaged_file
 
+from tests.cli.call import call
 from tests.rounds.crawlproc import Done, everything, run
+
+pytestmark = pytest.mark.waits
 
 SEED = "http://site.example/\n"
 
@@ -59,8 +62,8 @@ def test_seed_file(tmp_path, content, words):
         path.mkdir()
     elif content is not None:
         path.write_bytes(content)
-    refused(run("crawl", "--seeds", path, "--data", tmp_path / "d"), *words)
-    refused(run("inject", "--seeds", path, "--data", tmp_path / "d"), *words)
+    refused(call("crawl", "--seeds", path, "--data", tmp_path / "d"), *words)
+    refused(call("inject", "--seeds", path, "--data", tmp_path / "d"), *words)
     assert not (tmp_path / "d").exists()
 
 
@@ -84,7 +87,7 @@ def test_configuration_file(tmp_path, content, words):
     path = tmp_path / "bad.yaml"
     if content is not None:
         path.write_bytes(content)
-    refused(run("crawl", "http://localhost/", "--data", tmp_path / "d", "--config", path), *words)
+    refused(call("crawl", "http://localhost/", "--data", tmp_path / "d", "--config", path), *words)
     assert not (tmp_path / "d").exists()
 
 
@@ -105,7 +108,7 @@ def test_configuration_file(tmp_path, content, words):
     ],
 )
 def test_arguments(tmp_path, args, words):
-    refused(run(*args, "--data", tmp_path / "d", stdin=SEED), *words)
+    refused(call(*args, "--data", tmp_path / "d", stdin=SEED), *words)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ def test_times(text, expected):
 
 
 def test_a_path_that_is_too_long(tmp_path):
-    refused(run("status", "--data", tmp_path / ("x" * 300)), "File name too long")
+    refused(call("status", "--data", tmp_path / ("x" * 300)), "File name too long")
 
 
 def test_a_place_that_cannot_be_replaced(tmp_path, capsys):
@@ -200,7 +203,7 @@ def test_a_round_is_no_path(tmp_path):
         with pytest.raises(CrawlError, match="no round"):
             crawl.round(name)
     refused(
-        run("audit", "--round-id", "r000009", "--data", tmp_path / "d"), "no round 'r000009'"
+        call("audit", "--round-id", "r000009", "--data", tmp_path / "d"), "no round 'r000009'"
     )  # no proof of what never was
 
 
@@ -213,7 +216,7 @@ def test_an_agent_that_no_group_can_name(tmp_path):
     path = tmp_path / "robots.txt"
     path.write_text("User-agent: mybot\nDisallow: /\n")
     refused(
-        run(
+        call(
             "robots", path, "http://site.example/", "--agent", "Mozilla/5.0 (compatible; mybot/1.0)"
         ),
         "--agent",
@@ -224,7 +227,7 @@ def test_an_agent_that_no_group_can_name(tmp_path):
 def test_a_path_that_holds_an_address_is_judged_as_a_path(tmp_path):
     path = tmp_path / "robots.txt"
     path.write_text("User-agent: *\nDisallow: /r?u=http\n")
-    assert run("robots", path, "/r?u=http://other.example/").out.startswith("disallowed by line 2")
+    assert call("robots", path, "/r?u=http://other.example/").out.startswith("disallowed by line 2")
 
 
 def test_the_folder_is_a_file(tmp_path):
@@ -237,15 +240,15 @@ def test_the_folder_is_a_file(tmp_path):
         ("status",),
         ("maintain",),
     ):
-        refused(run(*args, "--data", path), str(path))
-    refused(run("crawl", "http://localhost/", "--data", path / "below"), str(path))
+        refused(call(*args, "--data", path), str(path))
+    refused(call("crawl", "http://localhost/", "--data", path / "below"), str(path))
 
 
 @pytest.mark.skipif(
     not Path("/proc/self").exists(), reason="needs /proc as a place where nothing can be made"
 )
 def test_the_folder_cannot_be_written(tmp_path):
-    refused(run("crawl", "http://localhost/", "--data", "/proc/crawl"), "/proc/crawl")
+    refused(call("crawl", "http://localhost/", "--data", "/proc/crawl"), "/proc/crawl")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"open": 3}', "\x00"])
@@ -256,7 +259,7 @@ def test_damaged_state(tmp_path, text):
     with pytest.raises(CrawlError, match=r"crawl\.json is damaged: "):
         crawl.check()
     if text == "{":
-        refused(run("round", "--data", tmp_path), "crawl.json is damaged")
+        refused(call("round", "--data", tmp_path), "crawl.json is damaged")
 
 
 def test_damaged_round_and_marks(tmp_path):
@@ -275,13 +278,13 @@ def test_damaged_round_and_marks(tmp_path):
         (tmp_path / "state" / "rounds" / round_.id / "round.json").write_text(text)
         with pytest.raises(CrawlError, match=r"round\.json is damaged: "):
             crawl.round(round_.id)
-    refused(run("fetch", "--round-id", round_.id, "--data", tmp_path), "round.json is damaged")
+    refused(call("fetch", "--round-id", round_.id, "--data", tmp_path), "round.json is damaged")
 
 
 def test_another_bucket_count(tmp_path):
     Crawl(tmp_path, parse_config("")).open_round(0.0)
     refused(
-        run("round", "--data", tmp_path, "--set", "frontier.buckets=16"), "frontier.buckets", "8"
+        call("round", "--data", tmp_path, "--set", "frontier.buckets=16"), "frontier.buckets", "8"
     )
 
 
@@ -294,7 +297,7 @@ def java_that(folder: Path, script: str) -> dict[str, str]:
     return {"JAVA_HOME": str(home)}
 
 
-def not_started(folder: Path, *words: str, **env: str) -> None:
+def not_started(folder: Path, *words: str, run: Callable[..., Done] = call, **env: str) -> None:
     """A crawl that cannot start its session says so before it has written a row."""
     refused(run("crawl", "http://localhost/", "--data", folder / "d", env=env), *words)
     assert not (folder / "d" / "tables").exists()
@@ -305,6 +308,7 @@ def test_no_java(tmp_path):
         tmp_path,
         "Java",
         "install a Java 17 runtime",
+        run=run,
         JAVA_HOME=str(tmp_path),
         PATH=str(Path(sys.executable).parent),
     )
@@ -321,7 +325,7 @@ def test_no_java(tmp_path):
     ],
 )
 def test_java_that_does_not_work(tmp_path, script):
-    not_started(tmp_path, "Spark did not start", "Java 17", **java_that(tmp_path, script))
+    not_started(tmp_path, "Spark did not start", "Java 17", run=run, **java_that(tmp_path, script))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from starlette.testclient import TestClient
 
 from tests.control.smallcrawl import NOW
 
+pytestmark = pytest.mark.waits
+
 TOKEN = "0123456789abcdef-token"
 
 

@@ -21,6 +21,8 @@ from crawlkit.tables import TABLES
 
 from tests.control.smallcrawl import NOW, fill, known, make_crawl, write
 
+pytestmark = pytest.mark.waits
+
 
 class PlainJob:
     """What take_commands asks of a job."""

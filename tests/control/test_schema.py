@@ -14,6 +14,8 @@ from hypothesis.errors import Unsatisfiable
 
 from tests.control.smallcrawl import NOW, fill, make_crawl
 
+pytestmark = pytest.mark.waits
+
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 TOKEN = "0123456789abcdef-token"
 EXAMPLES = int(os.environ.get("CRAWLKIT_SCHEMA_EXAMPLES", "3"))

@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from tests.control.smallcrawl import NOW
 from tests.rounds.crawlproc import command, environment
 
+pytestmark = pytest.mark.waits
+
 RUN = CliRunner()
 TOKEN = "a-token-of-enough-characters"
 

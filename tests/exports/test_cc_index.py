@@ -11,11 +11,20 @@ from crawlkit.exports.source import Source
 from crawlkit.rules.warc.cc_index_rows import cc_row
 from deltalake import DeltaTable
 
+pytestmark = pytest.mark.waits
+
 # cc-index-table, src/main/resources/schema/cc-index-schema-flat.json
-PUBLISHED = """url_surtkey:string url:string url_host_name:string url_host_tld:string url_host_2nd_last_part:string url_host_3rd_last_part:string url_host_4th_last_part:string url_host_5th_last_part:string
-url_host_registry_suffix:string url_host_registered_domain:string url_host_private_suffix:string url_host_private_domain:string url_host_name_reversed:string url_protocol:string url_port:int32 url_path:string url_query:string
-fetch_time:timestamp[us, tz=UTC] fetch_status:int16 fetch_redirect:string content_digest:string content_mime_type:string content_mime_detected:string content_charset:string content_languages:string content_truncated:string
-warc_record_id:binary warc_filename:string warc_record_offset:int32 warc_record_length:int32 warc_segment:string crawl:string subset:string"""
+PUBLISHED = """url_surtkey:string url:string url_host_name:string url_host_tld:string \
+url_host_2nd_last_part:string url_host_3rd_last_part:string url_host_4th_last_part:string \
+url_host_5th_last_part:string
+url_host_registry_suffix:string url_host_registered_domain:string url_host_private_suffix:string \
+url_host_private_domain:string url_host_name_reversed:string url_protocol:string url_port:int32 \
+url_path:string url_query:string
+fetch_time:timestamp[us, tz=UTC] fetch_status:int16 fetch_redirect:string content_digest:string \
+content_mime_type:string content_mime_detected:string content_charset:string \
+content_languages:string content_truncated:string
+warc_record_id:binary warc_filename:string warc_record_offset:int32 warc_record_length:int32 \
+warc_segment:string crawl:string subset:string"""
 
 QUERIES = {
     "pages, hosts and domains per top level domain": (

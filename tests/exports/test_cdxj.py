@@ -15,6 +15,8 @@ from crawlkit.exports.source import Source
 from tests.exports import sample
 from tests.outside import run_tool
 
+pytestmark = pytest.mark.waits
+
 
 def test_lines_of_a_crawl(source, tmp_path):
     counts = export_cdxj(source, tmp_path / "index.cdxj")

@@ -18,7 +18,7 @@ COMMANDS = [
     for line in re.findall(r"^    (crawlkit .*)$", (DOCS / name).read_text("utf-8"), re.MULTILINE)
 ]
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci]  # it waits for servers and processes
+pytestmark = pytest.mark.waits
 
 
 @pytest.mark.parametrize("command", COMMANDS)

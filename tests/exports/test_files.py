@@ -25,6 +25,8 @@ from tests.exports import sample
 from tests.outside import run_tool
 from tests.servers.s3_server import moto
 
+pytestmark = pytest.mark.waits
+
 
 def records(path):
     with open(path, "rb") as f:

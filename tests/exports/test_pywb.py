@@ -16,6 +16,8 @@ from crawlkit.exports.source import Source
 from tests.exports import sample
 from tests.outside import run_tool, wayback
 
+pytestmark = pytest.mark.waits
+
 
 def get(url: str) -> tuple[int, str, bytes]:
     try:

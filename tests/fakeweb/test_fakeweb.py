@@ -43,6 +43,8 @@ from tests.fakeweb.render import body
 from tests.fakeweb.robots import PROFILES
 from tests.fakeweb.words import edited, jaccard
 
+pytestmark = pytest.mark.waits
+
 UA = "Mozilla/5.0 (compatible; test/1.0; +https://example.invalid/)"
 
 

@@ -145,6 +145,7 @@ def test_inline_styles_hide_for_both(style):
     )
 
 
+@pytest.mark.waits
 def test_the_walk_on_the_standards_cases_and_mutated_pages():
     for case in tree_cases(shared("suites/html5lib/tree_construction_half.tar.gz")):
         both(case.data)

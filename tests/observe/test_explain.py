@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from crawlkit.cli.main import load_all
 from crawlkit.control.commands import run_command
 from crawlkit.observe.explain import explain, explain_text
@@ -12,6 +13,8 @@ from crawlkit.rules.url.canonical import url_key
 from typer.testing import CliRunner
 
 from tests.control.smallcrawl import NOW, known, write
+
+pytestmark = pytest.mark.waits
 
 RUN = CliRunner()
 

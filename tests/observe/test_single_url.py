@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 from tests.control.smallcrawl import NOW, make_crawl
 from tests.slot.slotweb import SlotWeb, page, robots
 
+pytestmark = pytest.mark.waits
+
 RUN = CliRunner()
 HTML = (
     "<html><head><title>A page</title></head><body><main><p>Some words that are the text of this"

@@ -15,7 +15,7 @@ from crawlkit.config import ConfigError
 from crawlkit.observe.sql_views import register_views
 from crawlkit.observe.views import VIEWS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 TEXT = (Path(__file__).parents[2] / "docs" / "queries.md").read_text("utf-8")
 QUERIES = dict(
     zip(

@@ -17,6 +17,8 @@ from crawlkit.parsing.capture import parse_item
 from crawlkit.parsing.discovery import ParseRules
 from crawlkit.parsing.schemas import ITEM_COLUMNS
 
+pytestmark = pytest.mark.waits
+
 _REJECT = pa.struct([("item", pa.string()), ("reason", pa.string()), ("detail", pa.string())])
 SCHEMA = pa.schema(
     [

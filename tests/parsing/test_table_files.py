@@ -14,6 +14,8 @@ from crawlkit.parsing.child import drop_known
 from crawlkit.parsing.discovery import ParseRules
 from crawlkit.parsing.table_files import CountedBatches, flatten, write_tables
 
+pytestmark = pytest.mark.waits
+
 PAGE, LINK, FOUND = (
     pa.struct([("url", pa.string()), ("links", pa.int32())]),
     pa.struct([("n", pa.int32()), ("to_url", pa.string())]),

@@ -91,6 +91,7 @@ def test_inputs_that_cannot_be(given, message):
         plan(with_inputs(Workload(), given))
 
 
+@pytest.mark.waits
 def test_the_verb():
     run = CliRunner().invoke
     done = run(load_all(), ["plan", "--profile", "A"])
@@ -105,6 +106,7 @@ def test_the_verb():
     assert run(load_all(), ["plan", "--input", "pages=no"]).exit_code == 2
 
 
+@pytest.mark.waits
 def test_a_rate_is_measured():
     assert 0.05 < measured_cpu_ms(20_000, seconds=0.1) < 1000
 

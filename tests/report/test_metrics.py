@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 
 from tests.control.smallcrawl import NOW, make_crawl, write
 
+pytestmark = pytest.mark.waits
+
 RUN = CliRunner()
 ROOT = Path(__file__).resolve().parents[2]
 

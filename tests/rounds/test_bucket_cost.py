@@ -77,6 +77,7 @@ def rounds_cost(spark, folder, known: int, buckets: int) -> tuple[float, int, in
 
 
 @pytest.mark.spark
+@pytest.mark.rounds
 @pytest.mark.slow
 def test_four_times_the_known_urls_cost_a_round_at_most_a_third_more(spark, tmp_path, capsys):
     rounds_cost(spark, tmp_path / "warm", 6400, BUCKETS)

@@ -15,7 +15,7 @@ from crawlkit.local.web_server import Reply, Request, WebServer
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 EPOCH, DAY_S = 1_767_225_600.0, 86_400.0  # 2026-01-01
 HOSTS = {
     "shop.example": "127.81.0.1",

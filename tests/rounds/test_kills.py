@@ -42,7 +42,7 @@ from tests.rounds.crawlproc import (
     table_place,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.rounds, pytest.mark.slow]
 ROUND_ID = "r000001"
 WEB = steady_web()
 
@@ -419,7 +419,7 @@ def test_killed_at_random_moments(spark, seeded, unkilled, tmp_path, victim, see
     for n in range(KILLS):  # another crawl if one has come to its end
         (tmp_path / str(n)).mkdir()
         with World(tmp_path / str(n), seeded, **changes) as w:
-            while (code := kill_and_end(w, rng, victim, killed)) != 0:
+            while kill_and_end(w, rng, victim, killed) != 0:
                 assert len(killed) <= KILLS
             w.is_sound(spark, unkilled[1])
         if len(killed) == KILLS:

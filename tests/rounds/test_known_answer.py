@@ -20,7 +20,7 @@ from warcio.archiveiterator import ArchiveIterator
 from tests.fakeweb import Delays, differences, judge
 from tests.outside import run_tool, wayback
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 
 
 def table(job):

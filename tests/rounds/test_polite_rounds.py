@@ -14,7 +14,7 @@ from crawlkit.round.job import Job
 
 from tests.fakeweb import DAY_S, EPOCH, Delays, Server, build, judge, load_log
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 SCALE, ROUNDS = 0.1, 2
 STAGES = (
     "generate",
@@ -64,7 +64,7 @@ def crawled(spark, folder, seed: int, slots: int):
 
 @pytest.mark.parametrize(
     ("seed", "slots"),
-    [pytest.param(*run, marks=pytest.mark.ci) if run == (13, 3) else run for run in RUNS],
+    [run if run == (13, 3) else pytest.param(*run, marks=pytest.mark.slow) for run in RUNS],
 )
 def test_the_servers_log_and_audit_show_no_violation(spark, tmp_path, seed, slots):
     web, job, log, first_over = crawled(spark, tmp_path, seed, slots)

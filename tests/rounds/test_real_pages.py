@@ -14,7 +14,7 @@ from crawlkit.round.job import Job
 
 from bench.realweb import PagesMissing, serve
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.rounds, pytest.mark.slow]
 MOST_ROUNDS = 20
 
 

@@ -15,7 +15,6 @@ from crawlkit.crawl.state import Crawl
 from crawlkit.local.web_server import Reply, Request, WebServer
 from crawlkit.round.drive import run_stage
 from crawlkit.round.job import Job
-from crawlkit.rules.frontier.regions import region_of, serving
 from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.slot.inputs import put_progress
 
@@ -26,33 +25,6 @@ REGIONS = {"eu": ["a.example", "*.de"], "us": ["b.example", "*.com"], "asia": ["
 
 def config(**fetch) -> Config:
     return Config.model_validate({"fetch": {"regions": REGIONS, **fetch}})
-
-
-def test_a_domain_is_in_the_region_that_names_it_longest():
-    cfg = Config.model_validate(
-        {"fetch": {"regions": {"eu": ["*", "x.co.jp"], "asia": ["*.jp"]}}}
-    ).fetch
-    assert [region_of(d, cfg) for d in ("x.co.jp", "y.co.jp", "y.org")] == ["eu", "asia", "eu"]
-    assert (
-        region_of("z.org", config().fetch) == "eu" and region_of("z.org", Config().fetch) == ""
-    )  # the first; none
-
-
-def test_the_nearest_that_is_up_takes_its_place():
-    assert serving("us", config().fetch) == "us"
-    assert serving("us", config(regions_down=["us"]).fetch) == "eu"
-    assert serving("us", config(regions_down=["us"], nearest={"us": ["asia"]}).fetch) == "asia"
-    assert (
-        serving("us", config(regions_down=["us", "asia"], nearest={"us": ["asia"]}).fetch) == "eu"
-    )
-    for wrong in (
-        {"regions_down": ["mars"]},
-        {"regions_down": ["eu", "us", "asia"]},
-        {"nearest": {"eu": ["mars"]}},
-        {"regions": {"a/b": []}},
-    ):
-        with pytest.raises(ValueError, match="fetch.regions"):
-            config(**wrong)
 
 
 def test_slots_of_a_region_are_its_own_and_an_address_stays_in_one():
@@ -129,6 +101,7 @@ def world(spark, tmp_path_factory):
 
 
 @pytest.mark.spark
+@pytest.mark.rounds
 def test_a_round_by_regions_of_which_one_is_dead(world):
     make, asked = world
     job, said = make(**{"politeness.delay_s": 0.7}), []

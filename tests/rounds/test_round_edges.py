@@ -22,7 +22,7 @@ from crawlkit.round.job import Job
 from tests.servers.name_server import NameServer
 from tests.servers.proxies import Proxy
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.rounds, pytest.mark.slow]
 EPOCH = 1_767_225_600.0  # 2026-01-01
 HTML = [("Content-Type", "text/html")]
 NAMES = ("quota", "cycle", "down", "slow", "wall", "denied", "phone", "plain")

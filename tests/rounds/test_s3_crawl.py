@@ -1,124 +1,39 @@
-"""A whole crawl in S3, its Delta tables too (issue 6): every test of the known answer on s3a, the
-same facts as on a folder, killed drivers, two at once, every command; against moto, and against
-versitygw where it is there.
+"""A whole crawl in S3, its Delta tables too: every test of the known answer on s3a, killed drivers,
+two at once, every command; against moto, and against versitygw where it is there.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import signal
 import subprocess
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 
 import boto3
 import pytest
-from crawlkit.config import load_config
-from crawlkit.crawl.state import Crawl
-from crawlkit.round.drive import run_round
-from crawlkit.round.job import Job
 from crawlkit.runtime.jars import s3_jar_folder
 from crawlkit.upkeep.maintain import maintain
 
 from tests.fakeweb import EPOCH, load_log
-from tests.rounds.crawlproc import FIXED, differences, facts, run
+from tests.rounds.crawlproc import differences as row_differences
+from tests.rounds.crawlproc import facts, run
 from tests.rounds.known_crawl import known
-from tests.rounds.test_kills import ROUND_ID, WEB, WHO, World, ended, most_asked, versions, wait_for
+from tests.rounds.s3_world import NEEDS_S3_JARS, S3World, go, s3_server
+from tests.rounds.test_kills import ROUND_ID, WHO, ended, most_asked, wait_for
 from tests.rounds.test_known_answer import *  # noqa: F403  (its tests, on the crawl that the fixture `crawled` of this module makes)
-from tests.rounds.test_submit import package, submit  # noqa: F401  (a fixture)
+from tests.rounds.test_submit import submit
 from tests.servers.fault_proxy import apart
 from tests.servers.s3_server import moto, new_bucket, versitygw
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not s3_jar_folder().is_dir(),
-        reason="the JARs for tables in S3 are not here: `make setup-s3`",
-    ),
-]
-
-
-@contextlib.contextmanager
-def in_environment(endpoint: str):
-    """boto3 and delta-rs of this process find the server by themselves."""
-    new = {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
-    }
-    old = {name: os.environ.get(name) for name in new}
-    os.environ |= new
-    try:
-        yield endpoint
-    finally:
-        for name, value in old.items():
-            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+pytestmark = [pytest.mark.spark, pytest.mark.rounds, pytest.mark.slow, NEEDS_S3_JARS]
 
 
 @pytest.fixture(scope="module", params=["moto", "versitygw"])
 def endpoint(request, tmp_path_factory):
-    with contextlib.ExitStack() as stack:
-        if request.param == "moto":
-            url = stack.enter_context(
-                apart(stack.enter_context(moto()))
-            )  # moto alone checks and sets conditions without a lock
-        else:
-            url = stack.enter_context(versitygw(tmp_path_factory.mktemp("gateway") / "files"))
-        yield stack.enter_context(in_environment(url))
-
-
-class S3World(World):
-    """The same with the crawl in S3, its seeds injected there."""
-
-    def __init__(self, spark, folder, endpoint: str, **changes: object) -> None:
-        super().__init__(
-            folder,
-            None,
-            **{
-                "s3.endpoint_url": endpoint,
-                "s3.path_style": True,
-                "s3.timeout_s": 5,
-                "s3.give_up_s": 20,
-                **changes,
-            },
-        )
-        self.data = f"s3a://{new_bucket(endpoint)}/{folder.name}"
-        job = self.job(spark)
-        job.run("inject", job.crawl.open_round(EPOCH), lines=sorted(WEB.pages))
-
-
-def go(job: Job) -> None:
-    round_ = job.crawl.round(ROUND_ID)
-    with job.driving(round_):
-        run_round(job, round_)
-
-
-@pytest.fixture(scope="module")
-def on_a_folder(spark, tmp_path_factory) -> dict:
-    """What the tables hold after the round on a local folder, and in each of their versions."""
-    with World(tmp_path_factory.mktemp("folder"), None) as w:
-        job = w.job(spark)
-        job.run("inject", job.crawl.open_round(EPOCH), lines=sorted(WEB.pages))
-        go(job)
-        return facts(w.data) | {"versions": {name: versions(w.data, name) for name in FIXED}}
-
-
-@pytest.mark.ci
-def test_a_round_in_s3_is_that_on_a_folder(spark, endpoint, on_a_folder, tmp_path):
-    left = set(Path(tempfile.gettempdir()).glob("crawlkit-*/*.parquet"))  # by others
-    with S3World(spark, tmp_path, endpoint) as w:
-        job = w.job(spark)
-        go(job)
-        w.is_sound(spark, on_a_folder)
-        assert maintain(job, time.time())["orphans_removed"] == 0
-        assert differences({n: on_a_folder[n] for n in FIXED}, facts(w.data)) == []
-        assert not (tmp_path / "crawl").exists()  # nothing of it is on this machine
-        assert set(job.crawl.scratch.rglob("*.parquet")) <= left
+    with s3_server(request.param, tmp_path_factory.mktemp("gateway")) as url:
+        yield url
 
 
 # -- killed, doubled -------------------------------------------------------------------
@@ -276,7 +191,7 @@ def test_two_rounds_at_once(spark, endpoint, on_a_folder, tmp_path):
         assert most_asked(w.log()) == 1
         mine = facts(w.data)
         for name in ("crawldb", "ranks", "hostdb"):
-            assert differences({name: on_a_folder[name]}, {name: mine[name]}) == []
+            assert row_differences({name: on_a_folder[name]}, {name: mine[name]}) == []
         w.is_polite(w.job(spark).cfg)
 
 

@@ -20,7 +20,7 @@ from crawlkit.report.alerts import evaluate, load_rules
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.ci]
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 ROOT = Path(__file__).resolve().parents[2]
 EPOCH = 1_767_225_600.0  # 2026-01-01
 HOSTS = {

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -20,24 +19,11 @@ from crawlkit.runtime.jars import jar_folder, s3_jar_folder
 from tests.fakeweb import EPOCH, Server
 from tests.rounds.crawlproc import ROOT, Done, differences, facts, settings, steady_web
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.rounds, pytest.mark.slow]
 WEB = steady_web()
 MASTER = (  # two executors of one core: own JVMs, own Python workers, own folders
     "local-cluster[2,1,1024]"
 )
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory) -> Path:
-    """What `make zip` makes, in a copy of the checkout."""
-    copy = tmp_path_factory.mktemp("checkout")
-    for name in ("lib", "jobs", "Makefile"):
-        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, copy / name)
-    subprocess.run(
-        ["make", "zip", f"PYTHON={sys.executable}"], cwd=copy, check=True, capture_output=True
-    )
-    shutil.rmtree(copy / "lib")
-    return copy
 
 
 def submit(package: Path, folder: Path, stage: str, *args: object, jars: str = "--jars") -> Done:

@@ -30,6 +30,8 @@ from tests.cputime import within
 from tests.rules.page.html5lib_suite import tokenizer_inputs, tree_cases
 from tests.shared_data import shared
 
+pytestmark = pytest.mark.waits
+
 SHARE = {"urls": 10_000, "robots": 2_000, "sitemaps": 4_000, "html": 1_000}
 TOTAL = 250_000
 SEED = 20_241

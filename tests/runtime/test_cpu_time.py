@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from crawlkit.runtime.cpu_time import Used, cpu_s, process_tree
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -30,6 +31,7 @@ def test_by_hand():
     )  # the pid was given to another process
 
 
+@pytest.mark.waits
 def test_a_child_counts_while_it_runs_and_after_it_ended():
     burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
     before = process_tree()

@@ -1,8 +1,8 @@
 """What servers do, by the rule of RFC 9110 and RFC 9112 that it tests, and what must be recorded of
 it: outcome row and WARC record.
 
-The byte table of tests/rules/http/http_cases.py comes first; what needs an outcome, a redirect, a clock
-or a reset is added here.
+The byte table of tests/rules/http/http_cases.py comes first; what needs an outcome, a redirect, a
+clock or a reset is added here.
 """
 
 from __future__ import annotations

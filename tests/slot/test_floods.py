@@ -23,7 +23,7 @@ from tests.cputime import within
 from tests.servers.floodweb import MIB, bomb, floods, floodweb, stalls
 from tests.slot.slotweb import kept, outcomes, plan, slot_io
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 DEADLINE_S = 2.0
 ALLOWED_RISE = 64 * MIB
 
@@ -56,7 +56,7 @@ class Memory:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-@pytest.mark.parametrize("size", [pytest.param(64 * MIB, marks=pytest.mark.ci), 1024 * MIB])
+@pytest.mark.parametrize("size", [64 * MIB, pytest.param(1024 * MIB, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
 def test_compression_bombs(coding, size):
     payload = bomb(coding, size)
@@ -66,7 +66,6 @@ def test_compression_bombs(coding, size):
     assert memory.rise <= ALLOWED_RISE
 
 
-@pytest.mark.ci
 def test_stacked_bombs():
     payload = gzip.compress(bomb("gzip", 256 * MIB))
     with Memory() as memory:
@@ -140,7 +139,7 @@ def crawl(
     return told, sent, memory
 
 
-@pytest.mark.parametrize("size", [pytest.param(64 * MIB, marks=pytest.mark.ci), 1024 * MIB])
+@pytest.mark.parametrize("size", [64 * MIB, pytest.param(1024 * MIB, marks=pytest.mark.slow)])
 def test_floods_beside_honest_hosts(tmp_path, size):
     kinds = floods(0)
     robots = [n for n, name in enumerate(kinds) if name in ROBOTS_FLOODS]
@@ -172,7 +171,6 @@ def test_floods_beside_honest_hosts(tmp_path, size):
     ), robots_told
 
 
-@pytest.mark.ci
 def test_many_endless_bodies_at_once(tmp_path):
     """Forty hosts that each send without end: the bodies wait their turn, memory does not grow with
     their number.
@@ -208,7 +206,7 @@ PHASES = list(stalls(0))
 @pytest.mark.parametrize(
     "phase",
     [
-        pytest.param(p, marks=pytest.mark.ci if p == "in the body" else ())
+        pytest.param(p, marks=() if p == "in the body" else pytest.mark.slow)
         for p in (*PHASES, "robots.txt")
     ],
 )
@@ -222,7 +220,7 @@ def test_a_hundred_servers_that_stall(tmp_path, phase):
     )
 
 
-@pytest.mark.parametrize("phase", ["connect", pytest.param("tls", marks=pytest.mark.ci)])
+@pytest.mark.parametrize("phase", [pytest.param("connect", marks=pytest.mark.slow), "tls"])
 def test_a_hundred_servers_that_stall_before_http(tmp_path, phase):
     with floodweb("stalls") as port, silent_listener(full=phase == "connect") as silent:
         cfg = config(port)

@@ -30,7 +30,7 @@ from tests.slot.misbehaving import DEADLINE_S, LIMIT, SERVED, Served
 from tests.slot.slotweb import kept, outcomes, plan, slot_io
 
 ADDRESS = "127.0.77.2"  # let through; other loopback addresses stay refused
-pytestmark = [pytest.mark.slow, pytest.mark.ci]
+pytestmark = pytest.mark.waits
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 

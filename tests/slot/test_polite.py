@@ -8,10 +8,9 @@ import pytest
 
 from tests.slot.politerun import polite_run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
-@pytest.mark.ci
 def test_a_share(tmp_path):
     verdict, counts = polite_run(tmp_path, hosts=40, pages=18, delay_s=0.2)
     assert verdict.violations == []
@@ -21,6 +20,7 @@ def test_a_share(tmp_path):
     )  # a busy machine starts slowly; hosts one after another would reach a fortieth
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_requests(tmp_path):
     """Seven to eight minutes: the pace of the slowest host."""
     verdict, counts = polite_run(tmp_path, hosts=200, pages=640, delay_s=0.8)

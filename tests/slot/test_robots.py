@@ -26,6 +26,8 @@ from tests.slot.slotweb import (
     told,
 )
 
+pytestmark = pytest.mark.waits
+
 QUICK = {"politeness": {"delay_s": 0.02, "domain_delay_s": 0.0, "ip_delay_s": 0.0}}
 DENY = "User-agent: *\nDisallow: /no\n"
 

@@ -27,6 +27,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from tests.slot.slotweb import HTML, SlotWeb, kept, last_states, outcomes, page, plan, slot_io, told
 
+pytestmark = pytest.mark.waits
+
 QUICK = {"politeness": {"delay_s": 0.02, "domain_delay_s": 0.0, "ip_delay_s": 0.0}}
 
 

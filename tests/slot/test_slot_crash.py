@@ -25,6 +25,8 @@ from crawlkit.slot.run import run_slot
 
 from tests.slot.slotweb import SlotWeb, kept, outcomes, page, plan, slot_io, told
 
+pytestmark = pytest.mark.waits
+
 ROOT = Path(__file__).resolve().parents[2]
 HOSTS = ("a.test", "b.test", "c.test")
 SITES = {h: {f"/{i}": page(f"{h} {i}", delay_s=0.05) for i in range(6)} for h in HOSTS}

@@ -23,6 +23,8 @@ from crawlkit.slot.run import run_slot
 
 from tests.slot.slotweb import kept, outcomes, plan, slot_io
 
+pytestmark = pytest.mark.waits
+
 ROBOTS = [
     b"",
     b"User-agent: *\nDisallow: /1\n",

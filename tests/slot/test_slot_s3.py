@@ -88,8 +88,7 @@ def wait_for(what, seconds: float = 40.0) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
-@pytest.mark.ci
+@pytest.mark.waits
 @pytest.mark.parametrize("seed", RUNS)
 def test_run(endpoint, tmp_path, seed):
     chance = random.Random(seed)
@@ -178,5 +177,6 @@ def test_run(endpoint, tmp_path, seed):
         )
 
 
+@pytest.mark.waits
 def test_the_plan_is_what_the_checks_count():
     assert len(plan(URLS)) == ROWS

@@ -192,8 +192,6 @@ def test_a_page_joined_by_a_text_that_no_page_has_any_more(spark, tmp_path):
     }
 
 
-@pytest.mark.slow
-@pytest.mark.ci
 def test_pages_of_one_template(spark, tmp_path):
     """Three thousand nearly equal texts and three thousand equal ones in one round, and again with
     other texts in the next: pairs follow the number of texts.

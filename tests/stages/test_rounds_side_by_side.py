@@ -15,7 +15,7 @@ from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.url.canonical import url_key
 from crawlkit.stages import fold
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 NOW = 1_767_225_600.0
 
 

@@ -24,7 +24,7 @@ from crawlkit.upkeep.reconcile import reconcile
 from tests.fakeweb import DAY_S, EPOCH
 from tests.rounds.test_known_answer import check_records
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 
 
 @pytest.fixture

@@ -111,8 +111,6 @@ def test_no_key_is_lost_or_doubled_and_every_row_lies_where_it_belongs(
         job.crawl.check()
 
 
-@pytest.mark.slow
-@pytest.mark.ci
 def test_killed_before_any_commit_the_same_command_finishes_and_nothing_else_works(
     spark, grown, tmp_path
 ):

@@ -18,7 +18,7 @@ from crawlkit.upkeep.rebuild import rebuild, rebuild_from_warc
 
 from tests.fakeweb import DAY_S, EPOCH
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 FACTS = "url state depth last_status last_fetch n_fetch body_sha256 text_sha256".split()
 MORE = (
     "host domain host_bucket priority_class redirects fetch_kind first_seen interval_s error_type"

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 from tests.exports import sample
 
+pytestmark = pytest.mark.waits
+
 
 @pytest.fixture
 def crawl(tmp_path):

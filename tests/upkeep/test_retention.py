@@ -17,7 +17,7 @@ from crawlkit.upkeep.retention import expire
 
 from tests.rounds.test_known_answer import check_records
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 DAY_S = 86_400.0
 FACTS = [
     "url",

@@ -23,6 +23,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from tests.adapters.lake.delta_child import BUCKETS, HOSTS, POINTS, rows, write
 
+pytestmark = pytest.mark.waits
+
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     ["tests.adapters.lake.delta_child", "deltalake", "deltalake.transaction", "pyarrow.dataset"]

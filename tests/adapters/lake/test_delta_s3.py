@@ -19,7 +19,7 @@ from tests.adapters.lake.test_delta import reject
 from tests.servers.fault_proxy import ALWAYS, FaultProxy
 from tests.servers.s3_server import BUCKET, KEYS, moto, settings, versitygw
 
-pytestmark = pytest.mark.slow  # it waits for servers and processes
+pytestmark = pytest.mark.waits
 ONE = {"round_id": ["r1"], "stage": ["parse"]}
 
 
@@ -59,7 +59,6 @@ class Faults:
         proxy._fault = lambda conditional: self.left.pop(0) if conditional and self.left else None
 
 
-@pytest.mark.ci
 def test_partitions_are_replaced_and_repeats_change_nothing(endpoint, tmp_path):
     t = tables(endpoint, tmp_path)
     assert not t.exists("rejects") and t.rows("rejects", ["n"]) == [] and t.count("rejects") == 0
@@ -85,7 +84,6 @@ def test_partitions_are_replaced_and_repeats_change_nothing(endpoint, tmp_path):
     assert list((tmp_path / "spool").iterdir()) == []
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "kinds",
     [("lost",), ("reset",), ("503", "lost"), ("412",), ("409", "500"), ("reset", "reset", "lost")],
@@ -107,6 +105,7 @@ def test_a_commit_is_done_once_whatever_is_lost(proxy, tmp_path, kinds):
     assert numbers(t) == Counter([2, 3])
 
 
+@pytest.mark.slow
 def test_many_writes_through_a_bad_store(endpoint, tmp_path):
     with FaultProxy(
         endpoint, share=0.15, seed=5, timeout_s=0.3, kinds=(*ALWAYS, "409", "412")
@@ -138,6 +137,7 @@ def in_threads(n: int, work) -> list[BaseException | None]:
     return out
 
 
+@pytest.mark.slow
 def test_writers_that_meet_lose_nothing(proxy, tmp_path):
     """Without the commit lock: of two that replace at once one fails and says so; additions all
     stand.
@@ -174,7 +174,6 @@ def test_writers_that_meet_lose_nothing(proxy, tmp_path):
     }
 
 
-@pytest.mark.ci
 def test_the_guard_stops_a_commit_and_its_repeat(proxy, tmp_path):
     class Lost(Exception):
         pass
@@ -193,6 +192,7 @@ def test_the_guard_stops_a_commit_and_its_repeat(proxy, tmp_path):
     assert not t.exists("rejects") and len(asked) == 2
 
 
+@pytest.mark.slow
 def test_a_store_that_is_down_is_told_as_that(proxy, tmp_path):
     t = tables(proxy.url, tmp_path, give_up_s=1.0)
     t.replace("rejects", [reject("r1", "parse", 1)])
@@ -210,7 +210,6 @@ def test_a_store_that_is_down_is_told_as_that(proxy, tmp_path):
     assert numbers(t) == Counter([1])
 
 
-@pytest.mark.ci
 def test_files_that_a_killed_writer_left_on_this_machine_go(endpoint, tmp_path):
     t = tables(endpoint, tmp_path)
     (tmp_path / "spool").mkdir()
@@ -226,7 +225,6 @@ def test_files_that_a_killed_writer_left_on_this_machine_go(endpoint, tmp_path):
     assert not left.exists() and young.exists() and other.exists()
 
 
-@pytest.mark.ci
 def test_what_is_wrong_is_named_with_its_fix(endpoint, tmp_path, monkeypatch):
     gone = Tables(
         lambda: None,
@@ -264,7 +262,6 @@ def no_credentials(monkeypatch, tmp_path):
         cached.cache_clear()
 
 
-@pytest.mark.ci
 def test_credentials_come_from_the_whole_chain_and_go_nowhere(
     endpoint, tmp_path, no_credentials, monkeypatch
 ):

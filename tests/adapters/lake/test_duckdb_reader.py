@@ -20,7 +20,7 @@ def endpoint():
         yield url
 
 
-@pytest.fixture(params=["folder", pytest.param("S3", marks=[pytest.mark.slow, pytest.mark.ci])])
+@pytest.fixture(params=["folder", pytest.param("S3", marks=pytest.mark.waits)])
 def tables(request, tmp_path):
     if request.param == "folder":
         return Tables(lambda: None, str(tmp_path / "tables"))

@@ -28,6 +28,8 @@ from crawlkit.outcomes import Reason, Refused
 
 from tests.servers.tls_server import _server_context, trusting_context
 
+pytestmark = pytest.mark.waits
+
 IP = ("93.184.216.34",)
 
 

@@ -23,6 +23,8 @@ from tests.rules.http.http_cases import CASES, ok
 from tests.servers.raw_server import RawServer, raw_server
 from tests.servers.tls_server import _server_context, tls_server, trusting_context
 
+pytestmark = pytest.mark.waits
+
 PAGE = ok("Content-Type: text/html", "Content-Length: 5", body=b"hello")
 
 

@@ -54,6 +54,8 @@ from tests.rules.http.http_cases import chunked, ok
 from tests.servers.raw_server import raw_server
 from tests.servers.tls_server import tls_server, trusting_context
 
+pytestmark = pytest.mark.waits
+
 PAGE = ok("Content-Length: 5", body=b"hello")
 LOCAL = {"allow_private": ("127.0.0.0/8",), "timeout_s": 5.0, "connect_timeout_s": 5.0}
 

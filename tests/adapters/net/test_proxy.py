@@ -25,6 +25,8 @@ from tests.servers.raw_server import raw_server
 from tests.servers.tls_server import tls_server, trusting_context
 from tests.slot.slotweb import kept, outcomes, plan, slot_io
 
+pytestmark = pytest.mark.waits
+
 PAGE = ok("Content-Type: text/html", "Content-Length: 5", body=b"hello")
 
 

@@ -19,6 +19,8 @@ from tests.rules.http.http_cases import CASES, ok
 from tests.servers.raw_server import raw_server
 from tests.servers.tls_server import tls_server, trusting_context
 
+pytestmark = pytest.mark.waits
+
 # Where the reference answers otherwise, and why ours is right.
 DIFFERENT = {
     "white space round values": "http.client leaves the white space after a value (RFC 9110 5.5)",

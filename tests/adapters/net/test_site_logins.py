@@ -24,7 +24,7 @@ from tests.servers.proxies import proxy
 from tests.servers.raw_server import raw_server
 from tests.slot.slotweb import HTML, SlotWeb, outcomes, page, plan, slot_io
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci]
+pytestmark = pytest.mark.waits
 QUICK = {"politeness": {"delay_s": 0.02, "domain_delay_s": 0.0, "ip_delay_s": 0.0}}
 SECRET = "s3cr3t-PLANTED"
 

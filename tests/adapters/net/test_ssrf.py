@@ -30,7 +30,7 @@ from crawlkit.slot.run import run_slot
 from tests.adapters.net.spellings import hosts, urls
 from tests.slot.slotweb import HTML, SlotWeb, kept, outcomes, plan, slot_io
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci]
+pytestmark = pytest.mark.waits
 
 SITE = (  # the only address of the test web, and the only one that the operator lets through
     "127.0.77.1"

@@ -25,6 +25,8 @@ from tests.adapters.net.test_engine import config, get, run
 from tests.rules.http.http_cases import ok
 from tests.servers.tls_server import _server_context, serving, trusting_context
 
+pytestmark = pytest.mark.waits
+
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 URL = "https://site.example/"
 Serve = Callable[[socket.socket, ssl.SSLContext], None]

@@ -17,6 +17,8 @@ from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.config import ConfigError
 from crawlkit.config import Lease as LeaseConfig
 
+pytestmark = pytest.mark.waits
+
 CFG = LeaseConfig(ttl_s=1.0, renew_s=0.1, margin_s=0.1)
 
 

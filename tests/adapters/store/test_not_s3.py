@@ -17,6 +17,8 @@ from crawlkit.exports.source import Source
 from tests.rounds.crawlproc import run
 from tests.servers.s3_server import KEYS, settings
 
+pytestmark = pytest.mark.waits
+
 PAGES = {
     "page": (200, b"<html>a console</html>"),
     "lost page": (404, b"<html>nothing</html>"),

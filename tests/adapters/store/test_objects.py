@@ -23,6 +23,8 @@ from crawlkit.config import S3, ConfigError
 from tests.servers.fault_proxy import FaultProxy
 from tests.servers.s3_server import moto, settings, versitygw
 
+pytestmark = pytest.mark.waits
+
 
 @pytest.fixture(scope="module")
 def s3():
@@ -129,7 +131,8 @@ def test_compare_and_swap_loses_no_increment_between_threads(store):
 
 def test_compare_and_swap_has_one_winner_between_processes(local):
     code = (
-        "import sys; from pathlib import Path; from crawlkit.adapters.store.local_objects import LocalObjects"
+        "import sys; from pathlib import Path;"
+        " from crawlkit.adapters.store.local_objects import LocalObjects"
         " as L; print(L(Path(sys.argv[1])).compare_and_swap('k', sys.argv[2].encode(), None) is not"
         " None)"
     )

@@ -20,7 +20,7 @@ from tests.servers.s3_server import moto, settings
 
 MIB = 1 << 20
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci]  # it waits for servers and processes
+pytestmark = pytest.mark.waits
 
 
 @pytest.fixture(scope="module")

@@ -85,6 +85,7 @@ def fill(spool, tmp_path):
     ]
 
 
+@pytest.mark.waits
 def test_what_waits_is_stored_in_order_when_the_store_is_back(store, tmp_path):
     Store.down = True
     spool = opened(store, tmp_path)
@@ -101,6 +102,7 @@ def test_what_waits_is_stored_in_order_when_the_store_is_back(store, tmp_path):
     spool.close()
 
 
+@pytest.mark.waits
 def test_lost_answers_are_no_second_writer(store, tmp_path):
     Store.lose = 3
     spool = opened(store, tmp_path)
@@ -110,6 +112,7 @@ def test_lost_answers_are_no_second_writer(store, tmp_path):
     assert Store.log == ORDER
 
 
+@pytest.mark.waits
 def test_another_writer_of_the_same_names_is_an_error(store, tmp_path):
     store.put_if_absent("0.warc.gz", b"another's")
     spool = opened(store, tmp_path)
@@ -123,6 +126,7 @@ def test_another_writer_of_the_same_names_is_an_error(store, tmp_path):
     assert store.list() == ["0.warc.gz"]
 
 
+@pytest.mark.waits
 def test_more_bytes_than_allowed(store, tmp_path):
     Store.down = True
     spool = opened(store, tmp_path, max_bytes=2500)
@@ -135,6 +139,7 @@ def test_more_bytes_than_allowed(store, tmp_path):
     assert store.list() == []
 
 
+@pytest.mark.waits
 def test_a_store_that_is_only_slow_makes_the_slot_wait(store, tmp_path, monkeypatch):
     gate = threading.Event()
     real = Store._put
@@ -150,6 +155,7 @@ def test_a_store_that_is_only_slow_makes_the_slot_wait(store, tmp_path, monkeypa
     assert len(Store.log) == 4
 
 
+@pytest.mark.waits
 def test_down_for_longer_than_allowed(store, tmp_path):
     Store.down = True
     spool = opened(store, tmp_path, max_s=0.1)
@@ -162,6 +168,7 @@ def test_down_for_longer_than_allowed(store, tmp_path):
     assert store.list() == []
 
 
+@pytest.mark.waits
 def test_a_full_store_ends_it_at_once(store, tmp_path):
     Store.fail = StoreFull(28, "no room left")
     spool = opened(store, tmp_path)
@@ -171,6 +178,7 @@ def test_a_full_store_ends_it_at_once(store, tmp_path):
     spool.close()
 
 
+@pytest.mark.waits
 def test_nothing_is_written_after_the_lease(store, tmp_path):
     Store.down, held = True, [True]
 
@@ -188,6 +196,7 @@ def test_nothing_is_written_after_the_lease(store, tmp_path):
     assert store.list() == []
 
 
+@pytest.mark.waits
 def test_closing_does_not_wait_for_a_store_that_is_down(store, tmp_path):
     Store.down = True
     spool = opened(store, tmp_path, max_s=1000)
@@ -248,8 +257,7 @@ def _captures(io):
     return kept(io, Capture)
 
 
-@pytest.mark.slow
-@pytest.mark.ci
+@pytest.mark.waits
 def test_a_slot_fetches_on_while_the_store_is_down(endpoint, tmp_path):
     at_return = []
 
@@ -268,8 +276,7 @@ def test_a_slot_fetches_on_while_the_store_is_down(endpoint, tmp_path):
         assert at_return[0] > 40  # it did not stand still
 
 
-@pytest.mark.slow
-@pytest.mark.ci
+@pytest.mark.waits
 def test_down_for_longer_the_urls_are_given_back(endpoint, tmp_path):
     over = []
     with (
@@ -301,8 +308,7 @@ def test_down_for_longer_the_urls_are_given_back(endpoint, tmp_path):
         )  # what was stored is not fetched again (robots may be)
 
 
-@pytest.mark.slow
-@pytest.mark.ci
+@pytest.mark.waits
 @pytest.mark.parametrize("seed", range(2))
 def test_a_slot_behind_faults(endpoint, tmp_path, seed):
     with FaultProxy(endpoint, share=0.05, seed=seed, timeout_s=0.6) as proxy, web_of_60() as web:

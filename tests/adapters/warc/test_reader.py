@@ -261,6 +261,7 @@ def test_reading_at_a_wrong_place(tmp_path):
         assert caught.value.reason is Reason.WARC_DAMAGED
 
 
+@pytest.mark.waits
 def test_memory_does_not_follow_the_record():
     block = b"HTTP/1.1 200 OK\r\n\r\n" + b"\0" * 50_000_000
     bomb = gzip.compress(record(block), 1)

@@ -95,6 +95,7 @@ def told(batch, step, anchors):
     return pairs, cut
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("chunk", [1, 7, 40])
 @given(sizes=SIZES, anchors=st.integers(1, 40), seed=st.integers(0, 99))
 def test_blocks_cut_into_chunks_meet_as_whole_ones(chunk, sizes, anchors, seed):

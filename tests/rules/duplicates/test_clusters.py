@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 from crawlkit.rules.duplicates.clusters import (
     Components,
     DupPage,
@@ -119,6 +120,7 @@ def test_a_long_chain_is_one_component():
     assert not component_of(order[:-1], order[1:], n).any()
 
 
+@pytest.mark.waits
 def test_equal_texts_are_linear_and_counted():
     pages = [
         DupPage(f"http://site.example/{n}", "one and the same text here") for n in range(20_000)

@@ -129,12 +129,14 @@ def test_simhash_by_hand():
     assert fingerprint("a b c d e").simhash % 2**64 == (x & y) | (y & z) | (x & z)
 
 
+@pytest.mark.waits
 @given(WORDS)
 def test_minhash_is_datasketchs(tokens):
     text = " ".join(tokens)
     assert fingerprint(text).minhash == datasketchs(text).hashvalues.astype("<u4").tobytes()
 
 
+@pytest.mark.waits
 def test_minhash_of_many_shingles_is_datasketchs():
     text = " ".join(f"word{i * 7919 % 4001}" for i in range(5000))
     assert fingerprint(text).minhash == datasketchs(text).hashvalues.astype("<u4").tobytes()
@@ -165,6 +167,7 @@ NATIVE_TEXT = st.lists(
 ).map("".join)
 
 
+@pytest.mark.waits
 @given(NATIVE_TEXT, st.integers(0, 40))
 def test_the_part_in_c_says_what_its_fallback_says(text, most):
     native = pytest.importorskip(
@@ -183,8 +186,7 @@ def test_the_part_in_c_says_what_its_fallback_says(text, most):
         ) == fingerprints.signatures(hashes, fingerprints._A, fingerprints._B)
 
 
-@pytest.mark.slow
-@pytest.mark.ci
+@pytest.mark.waits
 def test_every_character_is_folded_and_told_from_a_separator_as_its_fallback_does():
     native = pytest.importorskip(
         "crawlkit.native._prints",
@@ -221,13 +223,13 @@ def test_the_part_in_c_takes_what_it_can_read_only():
         "crawlkit.native._prints",
         reason="the parts in C are not built: needs a C compiler and Python's headers",
     )
-    for given in (
+    for arguments in (
         (b"1234567", fingerprints._A, fingerprints._B),
         (b"", fingerprints._A[:-1], fingerprints._B),
         (b"", fingerprints._A, b""),
     ):
         with pytest.raises(ValueError):
-            native.signatures(*given)
+            native.signatures(*arguments)
     word = b"w" * 30  # too long to be remembered
     for hashes in ({}, {word: -1}, {word: 2**64}, {word: "1"}):
         with pytest.raises((KeyError, OverflowError, TypeError)):
@@ -274,6 +276,7 @@ def test_bands_are_those_of_datasketchs_optimum(threshold):
     assert optimum.r == rows and optimum.b <= 128 // rows
 
 
+@pytest.mark.waits
 def test_minhash_articles_suite():
     """Near-duplicate pairs of C.
 

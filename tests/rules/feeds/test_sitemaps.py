@@ -226,6 +226,7 @@ GOOD = (
 )
 
 
+@pytest.mark.waits
 def test_gzip():
     packed = gzip.compress(GOOD, mtime=0)
     half = len(GOOD) // 2

@@ -19,6 +19,8 @@ from crawlkit.rules.feeds.sitemaps import parse
 
 from tests.cputime import within
 
+pytestmark = pytest.mark.waits
+
 U = "http://site.example/sitemap.xml"
 SIZE = 1024 * 1024
 ENTRY = (

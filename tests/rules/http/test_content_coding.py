@@ -52,6 +52,7 @@ def test_members_and_padding():
     )
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "body",
     [b"", TEXT, os.urandom(300_000), bytes(3_000_000)],
@@ -79,6 +80,7 @@ def test_cut_payloads_keep_what_was_decoded(name):
     assert not found.body or len(found.body) > 5000 or name in ("br", "zstd")
 
 
+@pytest.mark.waits
 def test_damage_keeps_what_came_before():
     noise = os.urandom(300_000)
     broken = bytearray(gzip.compress(noise))
@@ -118,6 +120,7 @@ def test_the_limit_is_exact(name):
     assert decode_content(b"x" * 1000, [], 999)[:2] == (b"x" * 999, "length")
 
 
+@pytest.mark.waits
 def test_many_empty_members_are_linear():
     assert within(0.5, lambda: decode_content(gzip.compress(b"") * 9_000, ["gzip"]))[:3] == (
         b"",

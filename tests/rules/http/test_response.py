@@ -221,6 +221,7 @@ def test_content_length_of_many_digits():
     assert (reader.body, reader.truncated) == (b"abc", "disconnect")
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "stream",
     [
@@ -267,6 +268,7 @@ _PIECES = st.lists(
 )
 
 
+@pytest.mark.waits
 @examples(400)
 @given(_PIECES, st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 40))
 def test_fragmentation_changes_nothing(pieces, sizes, limit):

@@ -176,6 +176,7 @@ def test_links_are_canonical_or_refused(elements):
             assert canonicalize(link.url) == link.url
 
 
+@pytest.mark.waits
 def test_a_srcset_of_a_million_addresses_is_read_up_to_the_limit():
     references = ",".join(f"a{n} 1x" for n in range(MAX_LINKS + 10))
     images = links(f"<img src=/first srcset='{references}'><img src=/late>").images

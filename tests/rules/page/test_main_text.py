@@ -4,6 +4,7 @@ import gzip
 import json
 import tarfile
 
+import pytest
 from crawlkit.rules.page.encoding import decode
 from crawlkit.rules.page.main_text import main_text
 from crawlkit.rules.page.markup import read_html
@@ -45,6 +46,7 @@ def test_short_pages_have_what_they_have():
     assert main_text(read_html("")) == ""
 
 
+@pytest.mark.waits
 def test_a_class_of_megabytes_is_looked_at_where_it_begins():
     page = read_html(
         b"<div class='nav " + b"x " * 4_000_000 + b"'>y</div><p>The text of it all. " * 9
@@ -52,6 +54,7 @@ def test_a_class_of_megabytes_is_looked_at_where_it_begins():
     assert "The text" in within(0.5, lambda: main_text(page))
 
 
+@pytest.mark.waits
 def test_article_benchmark():
     """trafilatura 2.3.1 has F1 0.966 on these 79 pages (0.955 and 0.978 on the even and odd
     ones).

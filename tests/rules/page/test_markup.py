@@ -206,6 +206,7 @@ def test_addresses_are_those_of_the_whole_reading():
     )
 
 
+@pytest.mark.waits
 def test_ordinary_pages_are_not_touched():
     page = "<!doctype html>" + "<div><p>word <b>bold</b></p></div>" * 700
     assert guarded(page.encode()) == (page.encode(), [])
@@ -231,6 +232,7 @@ def test_attributes_beyond_the_limit_are_cut():
     assert len(doc.tree.css_first("a").attributes) == MAX_ATTRIBUTES
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "unit",
     [
@@ -278,6 +280,7 @@ LONG = {
 }
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "name",
     [
@@ -305,6 +308,7 @@ def test_markup_ends_at_the_last_element_that_fits():
     )
 
 
+@pytest.mark.waits
 def test_end_tags_that_reach_nothing_are_linear():
     within(
         4,
@@ -314,6 +318,7 @@ def test_end_tags_that_reach_nothing_are_linear():
     )
 
 
+@pytest.mark.waits
 def test_formatting_is_not_opened_again_in_each_block():
     doc = within(
         4,

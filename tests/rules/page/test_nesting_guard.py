@@ -60,6 +60,7 @@ SLOW = {
 }
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("page", DEEP.values(), ids=DEEP)
 def test_nothing_nests_deeper_than_the_limit(page):
     raw, cut = guarded(page)
@@ -69,6 +70,7 @@ def test_nothing_nests_deeper_than_the_limit(page):
     assert max(depth.values()) <= MAX_DEPTH + 8 and len(depth) <= 2 * MAX_ELEMENTS + 8 and cut
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("page", SLOW.values(), ids=SLOW)
 def test_no_page_takes_a_second_or_a_hundred_times_its_bytes(page):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 from functools import cache
 
+import pytest
 from crawlkit.rules.feeds.sitemaps import parse
 from crawlkit.rules.http.content_coding import decode_content
 from crawlkit.rules.page.page import parse_page
@@ -127,6 +128,7 @@ def test_a_product_list_is_no_sitemap_however_it_is_packed():
     assert decode_content(files()["feed-sample1.xml.gz"], ["gzip"]).body == plain
 
 
+@pytest.mark.waits
 def test_links_of_its_pages():
     for name, wanted in LINKS.items():
         page = parse_page(files()[name], AT + "index", "text/html", [], "crawlkit")

@@ -300,6 +300,7 @@ def test_requests_under_way_count_against_a_quota(parallel, own, reason):
     assert (sim.gave_up["a"][0], len(sim.gave_up["a"][1])) == (reason, 4)
 
 
+@pytest.mark.waits
 def test_thousands_of_hosts_on_one_address_cost_little():
     names = {f"h{i}": f"h{i}" for i in range(3000)}
     sim = within(

@@ -289,6 +289,7 @@ def agreement(files: list[bytes], rng: random.Random, count: int) -> tuple[int, 
     return asked, otherwise
 
 
+@pytest.mark.waits
 def test_real_files_share():
     rng = random.Random(5)
     asked, otherwise = agreement(rng.sample(real_files(), 250), rng, 6)
@@ -338,6 +339,7 @@ def hostile() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("name", hostile())
 def test_hostile_files_are_linear(name):
     """500 KiB parse within 0.2 s, and 10,000 patterns match 2 KiB within 10 ms."""
@@ -348,6 +350,7 @@ def test_hostile_files_are_linear(name):
         within(0.01, lambda: robots.match("x", "http://h.example/" + path))
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("length", [4, 8, 16])
 def test_pieces_that_are_almost_there_cost_no_search_each(length):
     """Each search reads the whole path; the parts of a piece tell before that it is not there."""

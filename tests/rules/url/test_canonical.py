@@ -343,6 +343,7 @@ def test_laws(text, base):
         assert split(got).path_query.startswith("/") and got.startswith(origin_of(got) + "/")
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "url",
     [

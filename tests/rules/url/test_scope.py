@@ -144,6 +144,7 @@ def test_never_raises(text):
     scope_reason(url, 0, EVERYTHING, 2026)
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "path",
     [

@@ -57,6 +57,7 @@ def test_any_text_has_an_ascii_key_without_spaces(text):
         assert key.isascii() and " " not in key and "\n" not in key
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "piece",
     [

@@ -7,6 +7,7 @@ import hashlib
 import random
 import uuid
 
+import pytest
 from crawlkit.rules.warc import digests
 
 SPACE = uuid.NAMESPACE_URL.bytes
@@ -28,6 +29,7 @@ def test_the_standards_example():
     )  # RFC 9562 A.4
 
 
+@pytest.mark.waits
 def test_all_lengths_around_blocks():
     rng = random.Random(1)
     bodies = [

@@ -14,7 +14,7 @@ from crawlkit.round.job import Job
 from tests.servers.fault_proxy import FaultProxy
 from tests.servers.s3_server import moto
 
-pytestmark = [pytest.mark.slow, pytest.mark.ci]  # it waits for servers and processes
+pytestmark = pytest.mark.waits
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,8 @@ from crawlkit.observe.status import NEWEST
 from crawlkit.round.job import Job
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.waits
+
 
 @pytest.fixture
 def call(tmp_path):
