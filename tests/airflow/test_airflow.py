@@ -24,8 +24,7 @@ from crawlkit.cli.main import load_all
 from crawlkit.config import load_config
 from crawlkit.crawl.state import Crawl
 from crawlkit.local.airflow import AirflowError, LocalAirflow, alive, below, sample_site
-from crawlkit.round.job import ROUND
-from crawlkit.round.job import STAGES as STAGES_OF_JOB
+from crawlkit.round.job import ROUND, STAGES as STAGES_OF_JOB
 
 from tests.fakeweb import EPOCH, Delays, Server, judge, load_log
 from tests.rounds.crawlproc import ROOT, differences, everything, facts, run, settings, steady_web

@@ -7,11 +7,9 @@ from dataclasses import asdict
 
 import pytest
 from crawlkit import native
-from crawlkit.rules.page import markup as html
-from crawlkit.rules.page import walk
+from crawlkit.rules.page import markup as html, walk
 from crawlkit.rules.page.markup import read_addresses, read_html
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.rules.page.html5lib_suite import tokenizer_inputs, tree_cases
 from tests.rules.test_fuzz import SEED, mutated

@@ -13,8 +13,7 @@ from crawlkit.cli.main import load_all
 from crawlkit.planner.capacity import PlanError, Workload, differences, plan, with_inputs
 from crawlkit.planner.plan_command import measured_cpu_ms
 from crawlkit.planner.profiles import PROFILES
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
 CLAIMS = [(name, row) for name, profile in PROFILES.items() for row in differences(profile)]

@@ -103,8 +103,7 @@ def test_every_record_has_its_row_and_every_row_its_record(crawled, tmp_path):
 
 def check_records(job, tmp_path):
     """warcio and fastwarc read every file; rows and records are one to one; digests agree."""
-    from fastwarc.warc import ArchiveIterator as Fast
-    from fastwarc.warc import WarcRecordType
+    from fastwarc.warc import ArchiveIterator as Fast, WarcRecordType
     from warcio.checker import Checker
 
     rows = (

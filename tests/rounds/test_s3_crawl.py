@@ -17,8 +17,7 @@ from crawlkit.runtime.jars import s3_jar_folder
 from crawlkit.upkeep.maintain import maintain
 
 from tests.fakeweb import EPOCH, load_log
-from tests.rounds.crawlproc import differences as row_differences
-from tests.rounds.crawlproc import facts, run
+from tests.rounds.crawlproc import differences as row_differences, facts, run
 from tests.rounds.known_crawl import known
 from tests.rounds.s3_world import NEEDS_S3_JARS, S3World, go, s3_server
 from tests.rounds.test_kills import ROUND_ID, WHO, ended, most_asked, wait_for

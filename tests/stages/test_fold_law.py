@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections import Counter
 
 from crawlkit.stages.fold import all_in, folded_by_all, merge_summaries
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 DUE = dict.fromkeys(f"next_due_{c}" for c in range(4))

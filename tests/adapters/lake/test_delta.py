@@ -13,8 +13,7 @@ from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.tables import TABLES, Table
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.examples import examples
 

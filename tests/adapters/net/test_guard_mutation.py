@@ -16,9 +16,7 @@ from typing import Any
 import brotli
 import pytest
 from backports import zstd
-from crawlkit.adapters.net import address_guard as guard
-from crawlkit.adapters.net import connection as exchange
-from crawlkit.adapters.net import engine as fetcher
+from crawlkit.adapters.net import address_guard as guard, connection as exchange, engine as fetcher
 from crawlkit.adapters.net.connect import Dialer
 from crawlkit.adapters.net.dns import Lookup
 from crawlkit.adapters.net.engine import Engine, request_headers
@@ -28,26 +26,20 @@ from crawlkit.adapters.store.lease import Lease, LeaseHeld, LeaseLost
 from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.adapters.store.stop_list import ORDERS_KEY, read_orders
 from crawlkit.adapters.warc import writer as warc
-from crawlkit.config import Agent, Config, Fetch
-from crawlkit.config import Lease as LeaseConfig
-from crawlkit.config import Robots as RobotsConfig
+from crawlkit.config import Agent, Config, Fetch, Lease as LeaseConfig, Robots as RobotsConfig
 from crawlkit.model import Answer, Capture, FetchRequest
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.http import content_coding, redirects
-from crawlkit.rules.http import head as http1_head
-from crawlkit.rules.http import response as http1
+from crawlkit.rules.http import content_coding, head as http1_head, redirects, response as http1
 from crawlkit.rules.http.content_coding import decode_content
 from crawlkit.rules.http.redirects import redirect
 from crawlkit.rules.http.response import ResponseReader
-from crawlkit.rules.politeness import host_state
-from crawlkit.rules.politeness import pacer as pacing
+from crawlkit.rules.politeness import host_state, pacer as pacing
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.rules.politeness.pacer import Pacer, Send
 from crawlkit.rules.robots import fetching as robots_fetch
 from crawlkit.rules.robots.fetching import RobotsFetch
 from crawlkit.rules.warc import stored_http as warc_headers
-from crawlkit.slot import inputs, send
-from crawlkit.slot import recorder as slot_record
+from crawlkit.slot import inputs, recorder as slot_record, send
 from crawlkit.slot.inputs import claim_attempt
 
 from tests.rules.http.http_cases import chunked, ok

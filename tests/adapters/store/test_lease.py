@@ -14,8 +14,7 @@ import pytest
 from crawlkit.adapters.store import lease as lease_module
 from crawlkit.adapters.store.lease import Lease, LeaseHeld, LeaseLost
 from crawlkit.adapters.store.local_objects import LocalObjects
-from crawlkit.config import ConfigError
-from crawlkit.config import Lease as LeaseConfig
+from crawlkit.config import ConfigError, Lease as LeaseConfig
 
 pytestmark = pytest.mark.waits
 

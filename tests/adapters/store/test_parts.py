@@ -23,8 +23,7 @@ from crawlkit.adapters.store.parts import (
 from crawlkit.config import Config
 from crawlkit.model import Capture, RobotsCopy
 from crawlkit.rules.politeness.host_state import Event, HostState, after_answer
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 CAPTURE = Capture(
     "r-0-1-0",

@@ -20,8 +20,7 @@ from crawlkit.adapters.warc.reader import (
 from crawlkit.exports.wet import envelope
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.warc.digests import sha1_digest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.examples import examples
 from tests.shared_data import shared

@@ -24,8 +24,7 @@ from crawlkit.outcomes import Refused
 from crawlkit.rules.http.response import ResponseReader
 from crawlkit.rules.warc.digests import sha1_digest
 from fastwarc.warc import ArchiveIterator as FastIterator
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 from crawlkit.rules.duplicates.candidate_pairs import NEIGHBOURS, candidate_pairs, distances
 from crawlkit.stages import dedup
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 

@@ -17,8 +17,7 @@ from crawlkit.rules.duplicates.clusters import (
     match,
 )
 from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, shingles
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 random.seed(5)
 VOCABULARY = [f"w{i}" for i in range(2000)]

@@ -22,8 +22,7 @@ from crawlkit.rules.duplicates.fingerprint import (
     simhash_blocks,
     words,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.shared_data import shared
 

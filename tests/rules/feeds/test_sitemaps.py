@@ -10,8 +10,7 @@ import pytest
 from crawlkit.rules.feeds import gzip_text as packed
 from crawlkit.rules.feeds.sitemaps import Sitemap, parse
 from crawlkit.rules.url.canonical import canonicalize
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.examples import examples
 from tests.shared_data import shared, shared_rows

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from crawlkit.rules.feeds.sitemaps import parse
 from crawlkit.rules.feeds.timestamps import feed_date, rfc822_date
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 U = "http://site.example/news/feed.xml"
 

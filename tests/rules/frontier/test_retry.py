@@ -13,8 +13,7 @@ from crawlkit.config import Retry
 from crawlkit.outcomes import Reason
 from crawlkit.rules.frontier.retry import Action, url_retry
 from crawlkit.rules.http.retry_after import http_date, retry_after_s
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 NOW = 1_709_294_400.0  # 2024-03-01T12:00:00Z
 DAY = 86_400.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from crawlkit.rules.http.conditional import conditional_headers, validators
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 DATE = "Fri, 01 Mar 2024 10:00:00 GMT"
 

@@ -8,8 +8,7 @@ import brotli
 import pytest
 from backports import zstd
 from crawlkit.rules.http.content_coding import codings, decode_content
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.cputime import within
 

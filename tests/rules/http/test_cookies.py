@@ -14,8 +14,7 @@ from crawlkit.rules.http.cookies import (
     path_match,
     receive,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 NOW = 1_709_294_400.0
 

@@ -7,8 +7,7 @@ from ipaddress import ip_network
 import pytest
 from crawlkit.outcomes import Reason
 from crawlkit.rules.http.redirects import chain_refusal, redirect, secrets_to_drop
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 PAGE = "http://site.example/a/b"
 

@@ -12,8 +12,7 @@ import pytest
 from crawlkit.outcomes import Reason
 from crawlkit.rules.http.head import MAX_HEAD_BYTES, MAX_HEADERS, MAX_LINE_BYTES
 from crawlkit.rules.http.response import FREE_CHUNKS, MAX_INTERIM, ResponseReader
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.cputime import within
 from tests.examples import examples

@@ -6,8 +6,7 @@ import pytest
 from crawlkit.rules.page.encoding import decode, detect_encoding, header_charset, prescan
 from crawlkit.rules.page.query_encoding import document_query
 from crawlkit.rules.page.whatwg_encodings import decode_as, encoding_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from webencodings import LABELS
 
 from tests.shared_data import shared

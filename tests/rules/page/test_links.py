@@ -6,8 +6,7 @@ from crawlkit.rules.page.links import MAX_LINKS, base_url, read_links, srcset_ur
 from crawlkit.rules.page.markup import read_html
 from crawlkit.rules.page.refresh import parse_refresh
 from crawlkit.rules.url.canonical import canonicalize
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.cputime import within
 

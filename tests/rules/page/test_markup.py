@@ -4,8 +4,7 @@ import pytest
 from crawlkit.rules.page.markup import read_addresses, read_html
 from crawlkit.rules.page.nesting_guard import MAX_ATTRIBUTES, MAX_DEPTH, MAX_ELEMENTS, guarded
 from crawlkit.rules.page.walk import NAV, inline_style
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.cputime import within
 from tests.rules.page.html5lib_suite import expected_anchors, tokenizer_inputs, tree_cases

@@ -7,8 +7,7 @@ import resource
 import pytest
 from crawlkit.rules.page import nesting_guard as htmlguard
 from crawlkit.rules.page.nesting_guard import MAX_DEPTH, MAX_ELEMENTS, guarded
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.cputime import within

@@ -17,8 +17,7 @@ from crawlkit.rules.page.other_formats import plain_text
 from crawlkit.rules.page.page import parse_page
 from crawlkit.rules.page.structured_data import json_ld
 from crawlkit.slot.recorder import describe
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.cputime import within
 from tests.examples import examples

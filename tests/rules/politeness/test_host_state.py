@@ -21,8 +21,7 @@ from crawlkit.rules.politeness.host_state import (
     may_send,
     pages_left,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 CFG = Config()
 T0 = 1_700_006_400.0

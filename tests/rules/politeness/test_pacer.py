@@ -15,8 +15,7 @@ from crawlkit.outcomes import Reason
 from crawlkit.rules.politeness.host_state import Event, HostState, after_answer
 from crawlkit.rules.politeness.pacer import GiveUp, Pacer, Resolve
 from crawlkit.rules.politeness.pacing_audit import Sent, violations
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.cputime import within
 

@@ -6,8 +6,7 @@ import pytest
 from crawlkit.config import Robots
 from crawlkit.outcomes import Reason
 from crawlkit.rules.robots.fetching import RobotsFetch, robots_url, stored, verdict
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.examples import examples
 

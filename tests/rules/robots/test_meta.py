@@ -6,8 +6,7 @@ import pytest
 from crawlkit.rules.page.markup import read_html
 from crawlkit.rules.robots.meta import header_directives, meta_directives, robots_directives
 from crawlkit.rules.robots.meta_dates import date_at
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.shared_data import shared
 

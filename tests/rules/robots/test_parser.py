@@ -15,8 +15,7 @@ from crawlkit.outcomes import Refused
 from crawlkit.rules.robots import matcher as robots_match
 from crawlkit.rules.robots.parser import Signal, is_product_token, parse, parse_crawl_delay
 from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.cputime import within
 from tests.examples import examples

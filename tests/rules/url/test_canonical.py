@@ -20,8 +20,7 @@ from crawlkit.rules.url.canonical import (
     split,
     url_key,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.cputime import within
 from tests.examples import examples

@@ -7,8 +7,7 @@ import socket
 
 import pytest
 from crawlkit.rules.url.domains import host_bucket, registered_domain
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.shared_data import shared_rows
 

@@ -8,8 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_network
 
 import pytest
 from crawlkit.rules.url.ip_ranges import address_refusal, embedded_ipv4
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 # first and last address of each refused block, and their neighbours outside
 EDGES = [

@@ -8,8 +8,7 @@ from crawlkit.config import Urls
 from crawlkit.rules.url.canonical import canonicalize
 from crawlkit.rules.url.params import MIN_PAGES, Seen, propose_params, without_params
 from crawlkit.rules.url.policy import UrlPolicy
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 H = "http://site.example"
 

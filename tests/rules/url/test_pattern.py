@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from crawlkit.rules.url.canonical import canonicalize
 from crawlkit.rules.url.pattern import same_shape, url_shape
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 H = "http://site.example"
 

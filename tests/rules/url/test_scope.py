@@ -7,8 +7,7 @@ from crawlkit.config import ConfigError, ScopeConfig
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url.canonical import canonicalize
 from crawlkit.rules.url.scope import Scope, scope_reason
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.cputime import within
 

@@ -7,8 +7,7 @@ from crawlkit.config import Urls
 from crawlkit.outcomes import Refused
 from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
 from crawlkit.rules.url.steps import rewriting_steps
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 
 def test_each_rewriting_is_named():

@@ -17,8 +17,7 @@ from crawlkit.rules.warc.cdxj_lines import (
     surt_key,
     timestamp_of,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.cputime import within
 
