@@ -65,7 +65,7 @@ class WorkQueue:
                 yield item
 
     def place(self, job: PageJob) -> None:
-        """Queue a page, let it wait for its robots.txt, or defer one that is due after the round."""
+        """Queue a page, let it wait for its robots.txt, or defer one due after the round."""
         item = job.item
         if item.not_before is not None and item.not_before > self.deadline:
             detail = "not before the end of this round"
