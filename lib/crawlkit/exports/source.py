@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from crawlkit.adapters.store.s3_objects import delta_options
+from crawlkit.adapters.store.s3_client import delta_options
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl, Place
 

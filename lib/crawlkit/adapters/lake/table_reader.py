@@ -163,7 +163,7 @@ class TableReader:
         """delta-rs' storage options."""
         if self._store is None:
             return None
-        from crawlkit.adapters.store.s3_objects import delta_options
+        from crawlkit.adapters.store.s3_client import delta_options
 
         return delta_options(self._s3)
 
