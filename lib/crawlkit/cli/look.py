@@ -29,7 +29,7 @@ from crawlkit.crawl.state import Crawl
 from crawlkit.observe.diff import diff as compare
 from crawlkit.observe.diff import write_page
 from crawlkit.observe.explain import explain as explain_url
-from crawlkit.observe.explain import explain_text
+from crawlkit.observe.explain_text import explain_text
 from crawlkit.observe.status import read_status, status_text
 from crawlkit.report.metrics import alerts_now, current_text
 from crawlkit.tables import TABLES
