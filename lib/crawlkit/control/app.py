@@ -1,6 +1,4 @@
-"""The control API (docs/api.md): the command line's verbs and views over HTTP, behind one bearer
-token.
-"""
+"""The control API (docs/api.md): the command line's verbs and views over HTTP, behind one token."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""CDXJ of a crawl, from its captures; or of any WARC files, from their records
-(REQUIREMENTS F3).
-"""
+"""CDXJ of a crawl, from its captures, or of any WARC files (REQUIREMENTS F3)."""
 
 from __future__ import annotations
 
@@ -144,8 +142,9 @@ def gzip_blocks(lines: Iterable[str], block_lines: int) -> Iterator[tuple[str, b
 
 
 def entry_of(record: WarcRecord, filename: str) -> Entry | None:
-    """The index entry of a WARC record; None for kinds that are not indexed (warcinfo, request,
-    warc-fields).
+    """The index entry of a WARC record; None for kinds that are not indexed.
+
+    These are warcinfo, request, and metadata of type warc-fields.
     """
     if record.type not in ("response", "revisit", "resource", "metadata"):
         return None

@@ -68,7 +68,7 @@ class Source:
             raise self._tables.unreadable(table, e) from None
 
     def rounds(self, round_id: str | None = None) -> list[str]:
-        """Rounds whose captures are in the table, in order of their names, or the one asked for.
+        """Rounds whose captures are in the table, in order of their names, or the one requested.
 
         Raises ConfigError.
         """

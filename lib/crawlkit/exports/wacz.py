@@ -1,6 +1,4 @@
-"""WACZ 1.1.1: a crawl's WARC files, their index and its pages in one ZIP that replay tools open
-(REQUIREMENTS F3).
-"""
+"""WACZ 1.1.1: WARC files, their index and pages in one ZIP for replay tools (REQUIREMENTS F3)."""
 
 from __future__ import annotations
 
@@ -103,7 +101,7 @@ def _add(z: zipfile.ZipFile, path: str, pieces: Iterable[bytes]) -> dict[str, An
 
 
 def _index(z: zipfile.ZipFile, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """`indexes/index.cdx.gz` in gzip blocks, and `index.idx`, which says where each begins."""
+    """`indexes/index.cdx.gz` in gzip blocks, and `index.idx` with the place of each block."""
     head = json.dumps({"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"})
     with tempfile.TemporaryFile() as packed:
         places = [f"!meta 0 {head}\n"]

@@ -44,7 +44,7 @@ def check_python() -> Iterator[Finding]:
 
 
 def check_c_extensions() -> Iterator[Finding]:
-    """Whether the C extensions are built; without them nothing is missing, but pages take longer."""
+    """Whether the C extensions are built; pages take longer without, and nothing is missing."""
     built = all(importlib.util.find_spec(f"crawlkit.native.{name}") for name in native.APIS)
     from crawlkit.rules.page import markup  # here: it needs the packages that are looked for
 

@@ -1,8 +1,7 @@
-"""Capacity arithmetic (REQUIREMENTS M7): from a target to throughput, bandwidth, storage, filters,
-machines and cost.
+"""Capacity arithmetic (REQUIREMENTS M7): from a target to machines and cost.
 
-Decimal units throughout: 1 KB = 1000 bytes. A month is 30 days, a year 12 of them, as the published
-designs reckon.
+Between them: throughput, bandwidth, storage and filters. Decimal units throughout: 1 KB = 1000
+bytes. A month is 30 days, a year 12 of them, as in the published designs.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class Workload:
 class Claim:
     """A figure that a source gives for an output.
 
-    `slip`: the source's own error, and what it should say.
+    `slip`: an error of the source; `note` has the right figure.
     """
 
     output: str
@@ -88,7 +87,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Profile:
-    """A published design or a step of growth: inputs, and what its source says comes out."""
+    """A published design or a step of growth: inputs, and the outputs that its source gives."""
 
     title: str
     workload: Workload
@@ -260,8 +259,9 @@ def _cost(w: Workload, out: dict[str, float], machines: dict[str, float]) -> dic
 
 
 def differences(profile: Profile, tolerance: float = 0.05) -> list[dict[str, Any]]:
-    """Each claim of a source beside what the arithmetic gives: `within` the tolerance, or not, with
-    its note; slips marked.
+    """Each claim of a source beside the computed figure.
+
+    `within`: whether it is within the tolerance (a share); slips of the source are marked.
     """
     out = plan(profile.workload)
     rows = []

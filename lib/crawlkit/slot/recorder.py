@@ -98,8 +98,7 @@ class Recorder:
         state: HostState | None = None,
         copy: RobotsCopy | None = None,
     ) -> None:
-        """Keep one outcome; with an `answer` that has a status, store it as a response or revisit
-        record.
+        """Keep one outcome; store an `answer` that has a status as a response or revisit record.
 
         `item` knows the stored copy, `state` is the host's after the answer, `copy` the robots.txt
         that this answer completes. Raises StoreFull, OSError, Refused (WARC_DAMAGED), LeaseLost.
@@ -135,9 +134,7 @@ class Recorder:
             self.flush()
 
     def flush(self, states: Iterable[HostState] = ()) -> None:
-        """Close the WARC file and hand it on to be stored, with the part that names it and all that
-        is pending.
-        """
+        """Close the WARC file and hand it on to be stored, with a part of all that is pending."""
         self._touched |= {s.host: s for s in states}
         records: list[Record] = []
         logged = [

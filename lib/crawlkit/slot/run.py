@@ -1,6 +1,4 @@
-"""A slot: one task of the fetch stage, from taking its lease to giving it back (REQUIREMENTS B6,
-N1, N2).
-"""
+"""A slot: one fetch task, from taking its lease to releasing it (REQUIREMENTS B6, N1, N2)."""
 
 from __future__ import annotations
 

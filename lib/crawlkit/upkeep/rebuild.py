@@ -375,6 +375,7 @@ def rebuild_command(
 
 
 def rebuild_text(done: dict[str, Any]) -> str:
+    """The result of a rebuild for a terminal."""
     text = (
         f"{done['known']} URLs from {done['rounds']} rounds"
         f" ({', '.join(f'{k} {v}' for k, v in sorted(done['states'].items()))})"

@@ -1,5 +1,6 @@
-"""What `crawlkit maintain` removes by age (REQUIREMENTS F5): stored records that nothing refers to,
-and what closed rounds leave behind.
+"""What `crawlkit maintain` removes by age (REQUIREMENTS F5).
+
+These are stored records that nothing refers to, and what closed rounds leave behind.
 
 A record older than maintain.raw_days stays while it is the stored copy of a URL, or while a revisit
 record that stays refers to it, directly or through others. A WARC file is replaced by one without

@@ -42,6 +42,7 @@ class _CheckedAdapter(HTTPAdapter):
         super().__init__(max_retries=0)
 
     def get_connection_with_tls_context(self, request, verify, proxies=None, cert=None):  # noqa: ANN001, ANN201 (signature of requests)
+        """A pool for the checked address (requests.adapters.HTTPAdapter)."""
         where = {
             "host": self._admitted.addresses[0],
             "port": self._admitted.port,

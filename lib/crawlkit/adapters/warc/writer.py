@@ -1,5 +1,4 @@
-"""WARC 1.1 files: written under a name ending in `.open`, read back, then handed on (REQUIREMENTS
-F1, F2).
+"""WARC 1.1 files: written as `.open`, read back, then handed on (REQUIREMENTS F1, F2).
 
 Role: one `WarcWriter` a slot attempt. A file that has its final name is complete and was verified;
 a file that ends in `.open` is garbage after a crash. One gzip member a record.
@@ -60,9 +59,7 @@ class Earlier:
 
 
 class Block(NamedTuple):
-    """What is stored of an answer: status line and header as a record has them, and both digests
-    ("sha1:BASE32").
-    """
+    """The stored form of an answer: status line and header, and both digests ("sha1:BASE32")."""
 
     head: bytes
     payload_digest: str  # of the answer's body
@@ -70,7 +67,7 @@ class Block(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Where a response or revisit record stands."""
+    """The place of a response or revisit record."""
 
     filename: str
     offset: int
@@ -146,9 +143,7 @@ class WarcWriter:
         self._offset = self._records = self._files = self._logs = 0
 
     def block(self, answer: Answer) -> Block:
-        """The block of an answer's record, for `write`; with it comes the digest by which an
-        earlier copy is found.
-        """
+        """The block of an answer's record, for `write`; its digest finds an earlier copy."""
         received = (
             answer.header_bytes
             if self._set_cookie and SESSION not in answer.notes
@@ -213,8 +208,9 @@ class WarcWriter:
         return fields
 
     def write_log(self, lines: Iterable[tuple[str, bytes]]) -> None:
-        """A metadata record of `name: JSON` lines (application/warc-fields) that speaks of the
-        whole file; opens a file if none is open. Raises OSError.
+        """Write a metadata record about the whole file: `name: JSON` lines (application/warc-fields).
+
+        Opens a file if none is open. Raises OSError.
         """
         if self._file is None:
             self._open()
