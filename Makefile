@@ -36,9 +36,10 @@ format-check: setup
 	$(BIN)/ruff format --check --quiet .
 
 lint: setup
-	$(BIN)/ruff check --quiet --select E9,F63,F7,F82 .
+	$(BIN)/ruff check --quiet .
 
 types: setup
+	$(BIN)/mypy
 
 # In one process: each further one would import and collect everything again, half of the time it takes.
 quick: setup

@@ -17,7 +17,7 @@ import pytest
 from crawlkit import native
 from crawlkit.cli.main import load_all
 from crawlkit.config import parse_config
-from crawlkit.observe import doctor  # noqa: F401  (registers the verb)
+from crawlkit.observe import doctor, doctor_install
 from typer.testing import CliRunner
 
 from tests.servers.fault_proxy import FaultProxy
@@ -52,7 +52,7 @@ def sound(name_server, tmp_path, monkeypatch):
     """`look(*sets)`: the findings that are not ok."""
     jars = tmp_path / "jars"
     jars.mkdir()
-    monkeypatch.setattr("crawlkit.observe.doctor.check_jars", lambda folder: None)
+    monkeypatch.setattr("crawlkit.observe.doctor_install.check_jars", lambda folder: None)
     monkeypatch.setenv("CRAWLKIT_JARS", str(jars))
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
@@ -230,6 +230,8 @@ def test_the_verb(sound, tmp_path, name_server, monkeypatch):
 
 def test_a_part_in_c_of_another_version_is_told(monkeypatch):
     pytest.importorskip("crawlkit.native._tree")
-    assert [f.detail for f in doctor._parts()] == ["built"]
+    assert [f.detail for f in doctor_install.check_c_extensions()] == ["built"]
     monkeypatch.setitem(native.APIS, "_tree", 0)
-    assert [f.detail for f in doctor._parts()][0].startswith("built, but by another version")
+    assert [f.detail for f in doctor_install.check_c_extensions()][0].startswith(
+        "built, but by another version"
+    )

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from crawlkit.cli.main import load_all
 from crawlkit.control.commands import run_command
-from crawlkit.observe.explain import explain, explain_text
+from crawlkit.observe.explain import explain
+from crawlkit.observe.explain_text import explain_text
 from crawlkit.rules.url.canonical import url_key
 from typer.testing import CliRunner
 

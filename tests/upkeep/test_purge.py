@@ -286,7 +286,7 @@ def test_refused_for_a_round_opened_while_it_begins(job, monkeypatch):
     """The round's tasks may have written files that no commit names yet."""
     before = captures(job)
     monkeypatch.setattr(
-        "crawlkit.upkeep.purge._unnamed",
+        "crawlkit.upkeep.purge._unreferenced_files",
         lambda job: job.crawl.open_round(EPOCH + 6 * DAY_S) and set(),
     )
     with pytest.raises(CrawlError, match="is open"):

@@ -27,7 +27,8 @@ from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.open_crawl import check_tables
 from crawlkit.crawl.state import Crawl
 from crawlkit.observe.diff import diff as compare, write_page
-from crawlkit.observe.explain import explain as explain_url, explain_text
+from crawlkit.observe.explain import explain as explain_url
+from crawlkit.observe.explain_text import explain_text
 from crawlkit.observe.status import read_status, status_text
 from crawlkit.report.metrics import alerts_now, current_text
 from crawlkit.tables import TABLES

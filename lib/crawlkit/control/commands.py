@@ -1,9 +1,9 @@
 """Operator commands: each a row of `commands`, done once however often it is sent.
 
-What stops or slows a host goes into the standing orders at once (adapters/store/stop_list.py); what changes
-tables waits as an object `control/pending/{id}.json` for the next `generate`, which holds the
-commit lock. The row is written last, so that a command whose row is there was done; a command cut
-off in the middle is done again by sending it again.
+What stops or slows a host goes into the standing orders at once (adapters/store/stop_list.py); what
+changes tables waits as an object `control/pending/{id}.json` for the next `generate`, which holds
+the commit lock. The row is written last, so that a command whose row is stored was done; a command
+that was cut off is completed by sending it again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from crawlkit.adapters.store.pending_commands import put_pending, read_pending
@@ -43,20 +44,18 @@ def run_command(
     dry_run: bool = False,
     wait: bool = False,
 ) -> dict[str, Any]:
-    """Do one command; what it says of itself. `dry_run`: checks and tells, changes nothing.
+    """Run one command; its result.
 
-    `wait`: abandon waits for the tasks.
-
-    Raises BadCommand (also for an id that was used for something else), CrawlError (no such round),
-    LockHeld, OSError.
+    given: arguments of the command (rules/frontier/command_rules.py). dry_run: check and report,
+    change nothing. wait: abandon waits for the tasks. Raises BadCommand (also for an id that was
+    used for something else), CrawlError (no such round), LockHeld, OSError.
     """
     order = check(verb, given, crawl.cfg)
     command_id = command_id or uuid.uuid4().hex
     if not _ID.fullmatch(command_id):
         raise BadCommand("command_id: use up to 80 letters, digits and _ . : + -")
     state = crawl.round(order.target).state if verb in ROUND_VERBS else "open"
-    known = known_urls(crawl, order.arguments["urls"]) if verb in URL_VERBS else set()
-    told = {
+    result = {
         "command_id": command_id,
         "verb": verb,
         "target": order.target,
@@ -66,93 +65,109 @@ def run_command(
         "repeated": False,
     }
     if verb in URL_VERBS:
-        told |= {
-            "added": len(order.arguments["urls"]) - len(known),
-            "duplicates": (
-                len(known) + len(given["urls"]) - len(order.refused) - len(order.arguments["urls"])
-            ),
-            "queued": len(order.arguments["urls"]),
-        }
-    if dry_run and state != "open":
-        raise BadCommand(f"round {order.target} is {state}: only an open one can be told to {verb}")
+        result |= _count_urls(crawl, order, len(given["urls"]))
     if dry_run:
-        return told
-    row = {
+        _check_open(order, state)
+        return result
+    result["repeated"] = not _run_once(crawl, order, state, _row(order, command_id, actor))
+    if verb == "abandon":
+        result["state"] = finish_abandoned(crawl, crawl.round(order.target), wait)
+    return result
+
+
+def _count_urls(crawl: Crawl, order: Order, n_given: int) -> dict[str, int]:
+    """How many URLs of a command are new, given twice or known, and queued."""
+    urls = order.arguments["urls"]
+    known = known_urls(crawl, urls)
+    return {
+        "added": len(urls) - len(known),
+        "duplicates": len(known) + n_given - len(order.refused) - len(urls),
+        "queued": len(urls),
+    }
+
+
+def _check_open(order: Order, state: str) -> None:
+    """Raises BadCommand if the command is about a round that is over."""
+    if state != "open":
+        raise BadCommand(
+            f"round {order.target} is {state}: only an open one can be told to {order.verb}"
+        )
+
+
+def _row(order: Order, command_id: str, actor: str) -> dict[str, Any]:
+    """The command as a row of `commands`."""
+    return {
         "command_id": command_id,
         "at": time.time(),
-        "verb": verb,
+        "verb": order.verb,
         "target": order.target,
         "arguments": json.dumps(order.arguments, sort_keys=True),
         "actor": actor[:200],
     }
+
+
+def _run_once(crawl: Crawl, order: Order, state: str, row: dict[str, Any]) -> bool:
+    """Run a command and store its row, unless the row is there; whether it was run.
+
+    Raises BadCommand.
+    """
     with crawl.commands_lock() as lock:
         tables = crawl.plain_tables(lock)
-        before = tables.rows("commands", COLUMNS, {"command_id": [command_id]})
+        before = tables.rows("commands", COLUMNS, {"command_id": [row["command_id"]]})
         if before and any(before[0][k] != row[k] for k in ("verb", "target", "arguments")):
             raise BadCommand(
-                f"command_id {command_id} was used for another command ({before[0]['verb']}"
-                f" {before[0]['target']}): give a new one"
+                f"command_id {row['command_id']} was used for another command"
+                f" ({before[0]['verb']} {before[0]['target']}): give a new one"
             )
-        if not before and state != "open":
-            raise BadCommand(
-                f"round {order.target} is {state}: only an open one can be told to {verb}"
-            )
-        if not before:
-            _take_effect(crawl, order, row)
-            tables.append("commands", [row])
-    told["repeated"] = bool(before)
-    if verb == "abandon":
-        told["state"] = finish_abandoned(crawl, crawl.round(order.target), wait)
-    return told
+        if before:
+            return False
+        _check_open(order, state)
+        _take_effect(crawl, order, row)
+        tables.append("commands", [row])
+    return True
 
 
 def _take_effect(crawl: Crawl, order: Order, row: Mapping[str, Any]) -> None:
-    verb, target, args = order.verb, order.target, order.arguments
-
-    def change(orders: dict[str, Any]) -> None:
-        if verb in ROUND_VERBS:
-            orders["paused"] = sorted(
-                {*orders["paused"], target} if verb == "pause" else {*orders["paused"]} - {target}
-            )
-            if verb == "abandon":
-                orders["abandoned"] = sorted({*orders["abandoned"], target})
-        elif verb == "host_set" or args.get("action") == "slow":
-            orders["policies"][target] = {
-                "delay_s": args["delay_s"],
-                "parallel": args.get("parallel", 1),
-                "quota_max": args.get("quota_max"),
-                "cycle_quota_max": args.get("cycle_quota_max"),
-            }
-        elif verb == "unblock":
-            orders[args["kind"] + "s"].pop(target, None)
-        else:
-            orders[args["kind"] + "s"][target] = args["reason"] or verb
-
-    if verb not in URL_VERBS:
-        change_orders(crawl.objects, change)
-    if verb not in ROUND_VERBS:
+    """Change the standing orders, and leave the rest for the next `generate`."""
+    if order.verb not in URL_VERBS:
+        change_orders(crawl.objects, partial(_change, order))
+    if order.verb not in ROUND_VERBS:
         put_pending(crawl.objects, row)
 
 
+def _change(order: Order, orders: dict[str, Any]) -> None:
+    """Put a command into the standing orders (adapters/store/stop_list.py)."""
+    verb, target, args = order.verb, order.target, order.arguments
+    if verb in ROUND_VERBS:
+        others = {*orders["paused"]} - {target}
+        orders["paused"] = sorted(others | {target} if verb == "pause" else others)
+        if verb == "abandon":
+            orders["abandoned"] = sorted({*orders["abandoned"], target})
+    elif verb == "host_set" or args.get("action") == "slow":
+        orders["policies"][target] = {
+            "delay_s": args["delay_s"],
+            "parallel": args.get("parallel", 1),
+            "quota_max": args.get("quota_max"),
+            "cycle_quota_max": args.get("cycle_quota_max"),
+        }
+    elif verb == "unblock":
+        orders[args["kind"] + "s"].pop(target, None)
+    else:
+        orders[args["kind"] + "s"][target] = args["reason"] or verb
+
+
 def known_urls(crawl: Crawl, urls: Sequence[str]) -> set[str]:
-    """Which of some canonical URLs the crawl knows already (in crawldb, its log, or on their way
-    there).
-    """
+    """Which of some canonical URLs the crawl knows: in crawldb, its log, or a waiting command."""
     if not urls:
         return set()
-    buckets = sorted(
-        {host_bucket(registered_domain(host_of(u)), crawl.cfg.frontier.buckets) for u in urls}
-    )
-    tables, keys = crawl.plain_tables(), {url_key(u): u for u in urls}
-    found = {
-        keys[r["url_key"]]
+    n = crawl.cfg.frontier.buckets
+    buckets = sorted({host_bucket(registered_domain(host_of(u)), n) for u in urls})
+    tables, url_of = crawl.plain_tables(), {url_key(u): u for u in urls}
+    part = {"host_bucket": buckets, "url_key": list(url_of)}
+    stored = {
+        url_of[row["url_key"]]
         for name in ("crawldb", "crawldb_log")
-        for r in tables.rows(name, ["url_key"], {"host_bucket": buckets, "url_key": list(keys)})
+        for row in tables.rows(name, ["url_key"], part)
     }
-    waiting = {
-        u
-        for c in read_pending(crawl.objects)
-        if c["verb"] in URL_VERBS
-        for u in c["arguments"]["urls"]
-    }
-    return found | (waiting & set(urls))
+    waiting = [c for c in read_pending(crawl.objects) if c["verb"] in URL_VERBS]
+    return stored | {u for c in waiting for u in c["arguments"]["urls"]} & set(urls)

@@ -1,4 +1,4 @@
-"""What the control API is given: bodies, query parameters, headers, and the answers that refuse."""
+"""The forms of the control API: bodies, query parameters, headers, and error responses."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from crawlkit.rules.frontier.command_rules import MAX_URLS
 
 
 class Body(BaseModel):
+    """A JSON body without unknown members."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class UrlsBody(Body):
+    """URLs, with a priority class."""
+
     urls: Annotated[
         list[Annotated[str, Field(max_length=65_536)]], Field(min_length=1, max_length=MAX_URLS)
     ]
@@ -24,10 +28,14 @@ class UrlsBody(Body):
 
 
 class BoostBody(UrlsBody):
+    """URLs, with points for their score."""
+
     boost: float = Field(ge=-100, le=100)
 
 
 class HostBody(Body):
+    """A host, or a registered domain with all its hosts."""
+
     host: Annotated[str, Field(max_length=300)] | None = None
     domain: Annotated[str, Field(max_length=300)] | None = Field(
         None,
@@ -39,10 +47,14 @@ class HostBody(Body):
 
 
 class ComplaintBody(HostBody):
+    """A complaint about a host or domain."""
+
     action: Literal["block", "slow"] = "block"
 
 
 class PolicyBody(Body):
+    """A host's pace and quotas."""
+
     delay_s: float | None = Field(
         None, ge=0, le=86_400, description="gap between requests; null: as configured"
     )
@@ -56,6 +68,8 @@ class PolicyBody(Body):
 
 
 class PublishedPolicyBody(Body):
+    """A host's pace in the form of other crawlers."""
+
     crawl_delay_ms: int | None = Field(None, ge=0, le=86_400_000)
     max_concurrent: int = Field(1, ge=1, le=100)
 

@@ -1,4 +1,4 @@
-"""What the control API tells of a crawl: from state objects and, without Spark, from the tables."""
+"""What the control API shows of a crawl: state objects and, without Spark, the tables."""
 
 from __future__ import annotations
 
@@ -23,19 +23,27 @@ from crawlkit.rules.url.canonical import canonicalize
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
 
-FETCHED, FAILED = ("fetched", "not_modified"), ("failed", "http_error")
+FETCHED = ("fetched", "not_modified")
+FAILED = ("failed", "http_error")
 _PROGRESS = ("queued", "in_flight", "done", "failed", "bytes")
+# pages of this month, requests and errors of the last hour; ?: month, hour, hour in Unix us
+_LATELY = f"""
+    SELECT
+      count(*) FILTER (WHERE outcome IN {FETCHED} AND started >= make_timestamptz(?)),
+      count(*) FILTER (WHERE started > make_timestamptz(?)),
+      count(*) FILTER (WHERE outcome IN {FAILED} AND started > make_timestamptz(?))
+    FROM t WHERE is_outcome AND kind = 'page'"""
 
 
 class Cached:
-    """A value that is made anew when it is older than `max_age_s`; one thread makes it, the others
-    wait.
-    """
+    """A value that is computed anew when it is older than `max_age_s`; one thread at a time."""
 
     def __init__(self, make: Callable[[], dict[str, Any]], max_age_s: float) -> None:
-        self._make, self._max_age_s = make, max_age_s
+        self._make = make
+        self._max_age_s = max_age_s
         self._lock = threading.Lock()
-        self._at, self._value = -1e9, {}
+        self._at = -1e9
+        self._value: dict[str, Any] = {}
 
     def __call__(self) -> dict[str, Any]:
         with self._lock:
@@ -64,8 +72,7 @@ def table_figures(data: Place, cfg: Config) -> dict[str, Any]:
     pages, tried, errors = aggregate(
         tables,
         "captures",
-        f"""SELECT count(*) FILTER (WHERE outcome IN {FETCHED} AND started >= make_timestamptz(?)), count(*) FILTER (WHERE started > make_timestamptz(?)),
-        count(*) FILTER (WHERE outcome IN {FAILED} AND started > make_timestamptz(?)) FROM t WHERE is_outcome AND kind = 'page'""",
+        _LATELY,
         [month_us, hour_us, hour_us],
         {"round_id": recent},
     )[0]
@@ -179,6 +186,7 @@ def _rounds(crawl: Crawl) -> list[Round]:
 
 
 def rounds(crawl: Crawl, offset: int, limit: int) -> list[dict[str, Any]]:
+    """Some rounds, newest first."""
     paused = read_orders(crawl.objects).paused
     return [round_view(crawl, r, paused) for r in _rounds(crawl)[offset : offset + limit]]
 
@@ -238,6 +246,7 @@ def cdx(crawl: Crawl, url: str, offset: int, limit: int) -> list[dict[str, Any]]
 
 
 def commands(crawl: Crawl, offset: int, limit: int) -> list[dict[str, Any]]:
+    """Some operator commands, newest first."""
     rows = crawl.plain_tables().rows(
         "commands", ["command_id", "at", "verb", "target", "arguments", "actor"]
     )
@@ -273,5 +282,6 @@ def _host_rows(tables: Tables, cfg: Config, host: str, domain: str) -> list[dict
 
 
 def alerts(crawl: Crawl) -> dict[str, Any]:
+    """The alert rules and their states after the newest round."""
     round_id, found = alerts_now(crawl)
     return {"round_id": round_id, "alerts": [a._asdict() for a in found]}

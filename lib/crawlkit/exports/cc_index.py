@@ -25,8 +25,9 @@ SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
 
 
 def export_cc_index(source: Source, out: str) -> dict[str, Any]:
-    """Write (or replace) the rows of this crawl in the Delta table at `out`, partitioned by crawl
-    and subset.
+    """Write (or replace) this crawl's rows in the Delta table at `out`; its place and their number.
+
+    The table is partitioned by crawl and subset.
     """
     where = (
         f"crawl = '{source.cfg.crawl.id}'" if source.is_table(out) else None

@@ -1,6 +1,4 @@
-"""CDXJ of a crawl, from its captures; or of any WARC files, from their records
-(REQUIREMENTS F3).
-"""
+"""CDXJ of a crawl, from its captures, or of any WARC files (REQUIREMENTS F3)."""
 
 from __future__ import annotations
 
@@ -117,8 +115,9 @@ def write_index(lines: Iterable[str], out: Path, block_lines: int = 0) -> dict[s
     n = 0
     if not block_lines:
         with atomic(out, "w") as f:
-            for n, line in enumerate(sorted_lines(lines), 1):
+            for line in sorted_lines(lines):
                 f.write(line + "\n")
+                n += 1
         return {"lines": n, "file": str(out)}
     part, blocks = out / "cdx-00000.gz", []
     with atomic(part) as f:
@@ -144,8 +143,9 @@ def gzip_blocks(lines: Iterable[str], block_lines: int) -> Iterator[tuple[str, b
 
 
 def entry_of(record: WarcRecord, filename: str) -> Entry | None:
-    """The index entry of a WARC record; None for kinds that are not indexed (warcinfo, request,
-    warc-fields).
+    """The index entry of a WARC record; None for kinds that are not indexed.
+
+    These are warcinfo, request, and metadata of type warc-fields.
     """
     if record.type not in ("response", "revisit", "resource", "metadata"):
         return None

@@ -16,8 +16,9 @@ _MERGED = 64  # sorted runs merged at once: open files
 
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
-    """A file that has its name only once it is complete and synced; what was there before is
-    replaced.
+    """A file that has its name only once it is complete and synced.
+
+    A file of that name is replaced then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
@@ -41,8 +42,9 @@ def atomic(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 
 
 def sorted_lines(lines: Iterable[str], chars: int = SORT_CHARS) -> Iterator[str]:
-    """The lines (without ends; none holds a line end) in the order of their bytes, equal ones once;
-    sorted on disk beyond `chars`.
+    """The lines in the order of their bytes, identical ones once; sorted on disk beyond `chars`.
+
+    lines: without line ends, none holds one.
     """
     with tempfile.TemporaryDirectory(prefix="crawlkit-sort-") as folder:
         runs: list[Path] = []

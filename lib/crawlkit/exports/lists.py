@@ -1,5 +1,6 @@
-"""Lists of URLs, pages and hosts: the daily URL snapshot (F6), an indexer's feed, and the host
-graph (F3).
+"""Lists of URLs, pages and hosts.
+
+The daily URL snapshot (REQUIREMENTS F6), an indexer's feed, and the host graph (F3).
 """
 
 from __future__ import annotations
@@ -72,9 +73,7 @@ def export_urls(source: Source, out: Path, date: str) -> dict[str, Any]:
 
 
 def export_pages(source: Source, out: Path) -> dict[str, Any]:
-    """An indexer's feed, JSON lines: each page that stands for its cluster, with its text and the
-    URLs that are copies of it.
-    """
+    """An indexer's feed, JSON lines: each canonical page with its text and its duplicates' URLs."""
     aliases: dict[str, list[str]] = {}
     for row in source.rows("duplicates", ["url", "canonical_url"]):
         if row["url"] != row["canonical_url"]:
@@ -115,9 +114,10 @@ def export_pages(source: Source, out: Path) -> dict[str, Any]:
 
 
 def export_hostgraph(source: Source, out: Path) -> dict[str, Any]:
-    """Host graph as Common Crawl publishes it, below the folder `out`: `vertices.txt.gz` (id, host
-    name reversed; sorted) and `edges.txt.gz` (from id, to id; sorted, each pair once, links inside
-    a host left out).
+    """Host graph as Common Crawl publishes it, below the folder `out`.
+
+    `vertices.txt.gz` (id, host name reversed; sorted) and `edges.txt.gz` (from id, to id; sorted,
+    each pair once, links inside a host left out).
     """
 
     def pairs() -> Iterator[str]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from crawlkit.adapters.store.s3_objects import delta_options
+from crawlkit.adapters.store.s3_client import delta_options
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl, Place
 
@@ -68,7 +68,7 @@ class Source:
             raise self._tables.unreadable(table, e) from None
 
     def rounds(self, round_id: str | None = None) -> list[str]:
-        """Rounds whose captures are in the table, in order of their names, or the one asked for.
+        """Rounds whose captures are in the table, in order of their names, or the one requested.
 
         Raises ConfigError.
         """

@@ -1,17 +1,16 @@
-"""WACZ 1.1.1: a crawl's WARC files, their index and its pages in one ZIP that replay tools open
-(REQUIREMENTS F3).
-"""
+"""WACZ 1.1.1: WARC files, their index and pages in one ZIP for replay tools (REQUIREMENTS F3)."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow.dataset as ds
 
@@ -42,51 +41,47 @@ def export_wacz(
     where = ds.field("warc_filename").is_valid() & ds.field("record_type").is_valid()
     if round_id is not None:
         where &= ds.field("round_id") == source.rounds(round_id)[0]
-    found = {
-        r["capture_id"]: r
-        for r in source.rows("captures", ["capture_id", "started", "warc_filename"], where)
-    }
-    resources: list[dict[str, Any]] = []
+    rows = source.rows("captures", ["capture_id", "started", "warc_filename"], where)
+    captures = {r["capture_id"]: r for r in rows}
     with atomic(out) as f, zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as z:
-        for name in sorted({r["warc_filename"] for r in found.values()}):
-            with source.warc.open_range(name) as warc:
-                resources.append(
-                    _add(z, f"archive/{name}", iter(lambda warc=warc: warc.read(_PIECE), b""))
-                )
+        resources = [*_archives(z, source, {r["warc_filename"] for r in captures.values()})]
         resources += _index(z, (entry_line(r) for r in source.rows("captures", COLUMNS, where)))
-        pages = [
-            {"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": with_text}
-        ]
-        rows = _pages(source, found, round_id, with_text)
-        resources.append(
-            _add(
-                z,
-                "pages/pages.jsonl",
-                (json.dumps(row).encode() + b"\n" for part in (pages, rows) for row in part),
-            )
-        )
-        package = json.dumps(
-            _package(resources, title or source.cfg.crawl.id, found), indent=1
-        ).encode()
-        _add(z, "datapackage.json", [package])
-        _add(
-            z,
-            "datapackage-digest.json",
-            [
-                json.dumps(
-                    {
-                        "path": "datapackage.json",
-                        "hash": "sha256:" + hashlib.sha256(package).hexdigest(),
-                    }
-                ).encode()
-            ],
-        )
+        pages = _pages(source, captures, round_id, with_text)
+        resources.append(_add(z, "pages/pages.jsonl", _page_lines(pages, with_text)))
+        _add_package(z, _package(resources, title or source.cfg.crawl.id, captures))
     return {
         "file": str(out),
         "bytes": os.path.getsize(out),
-        "records": len(found),
+        "records": len(captures),
         "resources": len(resources),
     }
+
+
+def _archives(z: zipfile.ZipFile, source: Source, names: set[str]) -> Iterator[dict[str, Any]]:
+    """Add the WARC files; their rows of the data package."""
+    for name in sorted(names):
+        with source.warc.open_range(name) as warc:
+            yield _add(z, f"archive/{name}", _pieces(warc))
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    while piece := file.read(_PIECE):
+        yield piece
+
+
+def _page_lines(pages: Iterable[dict[str, Any]], with_text: bool) -> Iterator[bytes]:
+    """pages/pages.jsonl: a head line, then a line a page."""
+    head = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": with_text}
+    for row in itertools.chain([head], pages):
+        yield json.dumps(row).encode() + b"\n"
+
+
+def _add_package(z: zipfile.ZipFile, package: dict[str, Any]) -> None:
+    """Add datapackage.json and its digest."""
+    data = json.dumps(package, indent=1).encode()
+    digest = {"path": "datapackage.json", "hash": "sha256:" + hashlib.sha256(data).hexdigest()}
+    _add(z, "datapackage.json", [data])
+    _add(z, "datapackage-digest.json", [json.dumps(digest).encode()])
 
 
 def _add(z: zipfile.ZipFile, path: str, pieces: Iterable[bytes]) -> dict[str, Any]:
@@ -106,7 +101,7 @@ def _add(z: zipfile.ZipFile, path: str, pieces: Iterable[bytes]) -> dict[str, An
 
 
 def _index(z: zipfile.ZipFile, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """`indexes/index.cdx.gz` in gzip blocks, and `index.idx`, which says where each begins."""
+    """`indexes/index.cdx.gz` in gzip blocks, and `index.idx` with the place of each block."""
     head = json.dumps({"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"})
     with tempfile.TemporaryFile() as packed:
         places = [f"!meta 0 {head}\n"]
@@ -122,7 +117,7 @@ def _index(z: zipfile.ZipFile, lines: Iterable[str]) -> Iterator[dict[str, Any]]
             places.append(f"{key} {timestamp} {where}\n")
             packed.write(data)
         packed.seek(0)
-        yield _add(z, "indexes/index.cdx.gz", iter(lambda: packed.read(_PIECE), b""))
+        yield _add(z, "indexes/index.cdx.gz", _pieces(packed))
     yield _add(z, "indexes/index.idx", (place.encode() for place in places))
 
 

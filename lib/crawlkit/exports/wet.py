@@ -1,5 +1,6 @@
-"""WET and WAT: the text and the metadata of stored pages as WARC files, in the manner of Common
-Crawl (REQUIREMENTS F3).
+"""WET and WAT: text and metadata of stored pages as WARC files (REQUIREMENTS F3).
+
+The form is that of Common Crawl.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ _PATHS = {
 
 
 def export_wet(source: Source, out: Path, round_id: str | None = None) -> dict[str, Any]:
-    """One WET file a round below the folder `out`: a `conversion` record for each page whose text
-    is kept.
+    """One WET file a round below the folder `out`; counts.
+
+    It has a `conversion` record for each page whose text is kept.
     """
     files, n = [], 0
     for name in source.rounds(round_id):
@@ -67,8 +69,9 @@ def export_wet(source: Source, out: Path, round_id: str | None = None) -> dict[s
 
 
 def export_wat(source: Source, out: Path, round_id: str | None = None) -> dict[str, Any]:
-    """One WAT file for each WARC file below the folder `out`: a `metadata` record (JSON) for each
-    record.
+    """One WAT file for each WARC file below the folder `out`; counts.
+
+    It has a `metadata` record (JSON) for each record.
     """
     where = ds.field("warc_filename").is_valid()
     if round_id is not None:
@@ -231,8 +234,9 @@ def _name(low: str) -> str:
 
 
 def texts(source: Source, round_id: str | None = None) -> Iterator[dict[str, Any]]:
-    """(capture_id, url, title, text) of the pages of a round or of all; text is None where it is
-    not kept.
+    """(capture_id, url, title, text) of the pages of a round or of all.
+
+    text is None if it is not kept.
     """
     yield from source.rows(
         "pages",

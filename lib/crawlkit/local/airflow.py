@@ -1,8 +1,7 @@
-"""A whole Airflow on loopback for one crawl (`make airflow`): set up below one folder, started,
-spoken to through its REST interface, stopped.
+"""A whole Airflow on loopback for one crawl (`make airflow`), driven through its REST interface.
 
-It lives in an environment of its own (.venv-airflow, conf/airflow.lock); here are only its
-processes and its HTTP interface.
+It lives in an environment of its own (.venv-airflow, conf/airflow.lock) and writes below one
+folder; here are only its processes and its HTTP interface.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ TASKS = 2  # at once
 
 
 class AirflowError(RuntimeError):
-    """Airflow did not do what it was asked; the message says where to look."""
+    """Airflow did not do what was requested; the message names the log to read."""
 
 
 class LocalAirflow:
@@ -174,6 +173,7 @@ class LocalAirflow:
 
     # -- its REST interface ------------------------------------------------------------
     def call(self, method: str, path: str, body: Any = None) -> requests.Response:
+        """Send a request to the REST interface; its response, whatever the status."""
         return self._session.request(method, f"{self.url}/api/v2/{path}", json=body, timeout=60)
 
     def get(self, path: str) -> Any:
@@ -259,6 +259,7 @@ def below(pid: int) -> set[int]:
 
 
 def alive(pid: int) -> bool:
+    """Whether a process runs and is no zombie, by /proc."""
     try:
         return (Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -275,8 +276,9 @@ def sample_site(folder: Path, sample: Path) -> Iterator[tuple[Path, list[str]]]:
 
 
 def main() -> None:
-    """`python -m crawlkit.local.airflow --folder DIR`: one round of the sample site through
-    Airflow.
+    """Crawl one round of the sample site through Airflow.
+
+    `python -m crawlkit.local.airflow --folder DIR`
     """
     options = argparse.ArgumentParser(
         prog="python -m crawlkit.local.airflow",

@@ -1,9 +1,8 @@
-"""Keep the JVM's loaded classes in an archive, so that later sessions start in half the time:
-`python -m crawlkit.local.class_archive SITE`.
+"""Archives the JVM's loaded classes, so that later sessions start in half the time.
 
-One round over the sample site loads what a crawl needs; the JVM writes its classes to a file beside
-the JARs when it ends (JEP 350). The file fits one JVM and class path: where they have changed the
-JVM passes it over.
+`python -m crawlkit.local.class_archive SITE`. One round over the sample site loads what a crawl
+needs; the JVM writes its classes to a file beside the JARs when it ends (JEP 350). The file fits
+one JVM and class path: if they have changed, the JVM ignores it.
 """
 
 from __future__ import annotations

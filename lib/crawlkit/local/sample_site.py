@@ -53,9 +53,7 @@ class SampleSite:
         return {name: f"{address}:{self.port}" for name, address in self.hosts.items()}
 
     def config(self) -> dict[str, dict]:
-        """The settings that a crawl of the site needs beside its own, as a tree: section -> key ->
-        value.
-        """
+        """The settings that a crawl of the site needs: section -> key -> value."""
         own = {
             "delay_s": 0.1,
             "domain_delay_s": 0.05,

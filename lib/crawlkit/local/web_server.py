@@ -1,7 +1,7 @@
-"""An HTTP/1.1 server for webs of many hosts on one machine: each on an address of its own in
-127.0.0.0/8, all on one port.
+"""An HTTP/1.1 server for webs of many hosts on one machine.
 
-It serves the sample site and the tests' synthetic web; a crawl of the public web does not use it.
+Each host is on an address of its own in 127.0.0.0/8, all on one port. It serves the sample site and
+the tests' synthetic web; a crawl of the public web does not use it.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ class Exchange:
 
 
 class WebServer:
-    """Serves `handler` on several loopback addresses and one port: bound at once (OSError), served
-    in a thread from `start` on, or by `run`.
+    """Serves `handler` on several loopback addresses and one port.
+
+    It is bound at once (OSError), and serves in a thread from `start` on, or by `run`.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class WebServer:
         self._thread = threading.Thread(target=self.run, name="web", daemon=True)
 
     def start(self) -> WebServer:
+        """Serve in a thread; returns once the sockets listen."""
         self._thread.start()
         self._ready.wait(10)
         return self
@@ -125,6 +127,7 @@ class WebServer:
         self._ready.set()
 
     def stop(self) -> None:
+        """Close all connections and end the thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.stop)
         if self._thread.is_alive():
@@ -177,6 +180,7 @@ class _Connection(asyncio.Protocol):
         self.timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count and register the connection (asyncio.BaseProtocol)."""
         self.transport = transport
         transport.set_write_buffer_limits(high=0)
         self.address = transport.get_extra_info("sockname")[0]
@@ -185,6 +189,7 @@ class _Connection(asyncio.Protocol):
         self.server._open.add(self)
 
     def data_received(self, data: bytes) -> None:
+        """Read on, and answer what is complete (asyncio.Protocol)."""
         if self.arrived is None:
             self.arrived = time.monotonic()
         self.buffer += data
@@ -226,9 +231,11 @@ class _Connection(asyncio.Protocol):
             self._finish(end)
 
     def pause_writing(self) -> None:
+        """The client does not read: its exchange is not over (asyncio.BaseProtocol)."""
         self.paused = True
 
     def resume_writing(self) -> None:
+        """The client has read what was sent (asyncio.BaseProtocol)."""
         self.paused = False
         if (
             self.now
@@ -264,6 +271,7 @@ class _Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._advance)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """End the exchange as aborted, if one is under way (asyncio.BaseProtocol)."""
         self.closing = True
         self.server._open.discard(self)
         if self.timer:

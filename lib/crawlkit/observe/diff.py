@@ -1,5 +1,6 @@
-"""Two rounds side by side: what each brought, by the same queries, read without a JVM (REQUIREMENTS
-M5).
+"""Two rounds side by side: what each brought, by the same queries (REQUIREMENTS M5).
+
+Read without a JVM.
 """
 
 from __future__ import annotations
@@ -17,11 +18,21 @@ from crawlkit.report.report_files import put_file, read_css
 MAX_ROWS = 10_000
 # group -> SQL with one row a figure: name, value; {round}: the round's id
 FIGURES = {
-    "totals": (
-        """SELECT unnest(['planned', 'requests', 'hosts asked', 'body bytes', 'stored bytes', 'revisits', 'mean answer ms']) AS name, unnest([
- count_if(is_outcome), count_if(started IS NOT NULL), count(DISTINCT CASE WHEN started IS NOT NULL THEN host END), coalesce(sum(body_bytes), 0), coalesce(sum(warc_record_length), 0),
- count_if(record_type = 'revisit'), coalesce(round(avg(CASE WHEN status IS NOT NULL THEN unix_millis(ended) - unix_millis(started) END)), 0)]) AS value FROM captures WHERE round_id = {round}"""
-    ),
+    "totals": """
+        SELECT
+          unnest(['planned', 'requests', 'hosts asked', 'body bytes', 'stored bytes', 'revisits',
+                  'mean answer ms']) AS name,
+          unnest([
+            count_if(is_outcome),
+            count_if(started IS NOT NULL),
+            count(DISTINCT CASE WHEN started IS NOT NULL THEN host END),
+            coalesce(sum(body_bytes), 0),
+            coalesce(sum(warc_record_length), 0),
+            count_if(record_type = 'revisit'),
+            coalesce(round(avg(CASE WHEN status IS NOT NULL
+                               THEN unix_millis(ended) - unix_millis(started) END)), 0)
+          ]) AS value
+        FROM captures WHERE round_id = {round}""",
     "outcomes": (
         "SELECT kind || ' ' || outcome || coalesce(': ' || reason, '') AS name, count(*) AS value"
         " FROM captures WHERE is_outcome AND round_id = {round} GROUP BY 1"

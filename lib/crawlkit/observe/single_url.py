@@ -1,5 +1,6 @@
-"""One URL by itself: fetched by a real slot (guard, robots.txt, pace, stop list), and read as the
-parse stage reads it.
+"""One URL by itself: fetched by a slot of its own, and read as the parse stage reads it.
+
+The slot is a real one: address guard, robots.txt, pace and stop list hold.
 """
 
 from __future__ import annotations
@@ -7,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.adapters.store.objects import ObjectMissing
-from crawlkit.adapters.store.parts import read_slot
+from crawlkit.adapters.store.parts import Record, read_slot
 from crawlkit.adapters.store.stop_list import ORDERS_KEY
 from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
@@ -20,6 +22,7 @@ from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.model import Capture, FetchItem
 from crawlkit.outcomes import Refused
 from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
+from crawlkit.rules.page.links import Link
 from crawlkit.rules.page.page import parse_page
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.rules.url.canonical import canonicalize, host_of, origin_of, url_key
@@ -29,6 +32,30 @@ from crawlkit.slot.inputs import SlotIO
 from crawlkit.slot.run import run_slot
 
 ROUND = "one"
+_SUMMARY = (
+    "url",
+    "outcome",
+    "reason",
+    "detail",
+    "status",
+    "content_type",
+    "body_bytes",
+    "truncated",
+    "redirect_to",
+    "ip",
+    "started",
+    "ended",
+    "robots_line",
+)
+_KIND_OF_SUFFIX = {
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".xhtml": "application/xhtml+xml",
+    ".txt": "text/plain",
+    ".json": "application/json",
+    ".pdf": "application/pdf",
+    ".xml": "application/xml",
+}
 
 
 @dataclasses.dataclass(slots=True)
@@ -41,37 +68,12 @@ class One:
     payload: bytes
 
     def summary(self) -> dict[str, Any]:
-        c = self.capture
-        row = {
-            k: getattr(c, k)
-            for k in (
-                "url",
-                "outcome",
-                "reason",
-                "detail",
-                "status",
-                "content_type",
-                "body_bytes",
-                "truncated",
-                "redirect_to",
-                "ip",
-                "started",
-                "ended",
-                "robots_line",
-            )
-        }
-        return row | {
-            "robots": (
-                None
-                if self.robots is None
-                else {
-                    "outcome": self.robots.outcome,
-                    "status": self.robots.status,
-                    "reason": self.robots.reason,
-                }
-            ),
-            "headers": self.headers,
-        }
+        """The outcome, robots.txt and header, without the body."""
+        row = {name: getattr(self.capture, name) for name in _SUMMARY}
+        robots = self.robots
+        if robots is not None:
+            row["robots"] = {k: getattr(robots, k) for k in ("outcome", "status", "reason")}
+        return {**row, "robots": row.get("robots"), "headers": self.headers}
 
 
 def fetch_one(url: str, cfg: Config, crawl: Crawl | None = None) -> One:
@@ -109,16 +111,15 @@ def _state(crawl: Crawl, host: str, domain: str) -> str | None:
         {"host_bucket": [host_bucket(domain, crawl.cfg.frontier.buckets)], "host": [host]},
     )
     texts = [r["state_json"] for r in rows if r["state_json"]]
-    try:
+    with suppress(ObjectMissing):
         texts.append(crawl.objects.get(f"one/{host}.json")[0].decode())
-    except ObjectMissing:
-        pass
     return max(texts, key=lambda t: HostState.from_json(t).last_request_end or 0.0, default=None)
 
 
 def _fetch(
     url: str, host: str, domain: str, cfg: Config, crawl: Crawl | None, state: str | None
 ) -> One:
+    """Fetch robots.txt and URL in a slot of their own, below a folder that is deleted."""
     robots_url = origin_of(url) + "/robots.txt"
     items = [
         FetchItem(
@@ -129,28 +130,37 @@ def _fetch(
     with tempfile.TemporaryDirectory(prefix="crawlkit-one-") as folder:
         objects, warcs = LocalObjects(Path(folder, "state")), LocalObjects(Path(folder, "warc"))
         if crawl is not None:
-            try:
-                objects.put(ORDERS_KEY, crawl.objects.get(ORDERS_KEY)[0])
-            except ObjectMissing:
-                pass
+            _copy_orders(crawl, objects)
         run_slot(items, cfg, SlotIO(objects, warcs, Path(folder, "spool")))
         records = [r for part in read_slot(objects, ROUND, 0) for r in part.records]
-        captures = [r for r in records if isinstance(r, Capture) and r.is_outcome]
-        page = next(c for c in captures if c.kind == "page")
-        robots = next((c for c in captures if c.kind == "robots"), None)
-        if crawl is not None and (
-            states := [r for r in records if isinstance(r, HostState) and r.host == host]
-        ):
-            newest = max(states, key=lambda s: s.last_request_end or 0.0)
-            crawl.objects.put(f"one/{host}.json", newest.to_json().encode())
-        headers, payload = (
-            RecordReader(warcs)(
-                page.warc_filename, page.warc_record_offset, page.warc_record_length
-            )
-            if page.warc_filename
-            else ([], b"")
-        )
-        return One(page, robots, headers, payload)
+        if crawl is not None:
+            _keep_state(crawl, host, records)
+        return _read_one(records, warcs)
+
+
+def _copy_orders(crawl: Crawl, objects: LocalObjects) -> None:
+    with suppress(ObjectMissing):
+        objects.put(ORDERS_KEY, crawl.objects.get(ORDERS_KEY)[0])
+
+
+def _keep_state(crawl: Crawl, host: str, records: list[Record]) -> None:
+    """Store the host's newest pace for the next call."""
+    states = [r for r in records if isinstance(r, HostState) and r.host == host]
+    if states:
+        newest = max(states, key=lambda s: s.last_request_end or 0.0)
+        crawl.objects.put(f"one/{host}.json", newest.to_json().encode())
+
+
+def _read_one(records: list[Record], warcs: LocalObjects) -> One:
+    """The outcomes among a slot's records, with the stored answer."""
+    captures = [r for r in records if isinstance(r, Capture) and r.is_outcome]
+    page = next(c for c in captures if c.kind == "page")
+    robots = next((c for c in captures if c.kind == "robots"), None)
+    headers, payload = [], b""
+    if page.warc_filename:
+        place = (page.warc_filename, page.warc_record_offset, page.warc_record_length)
+        headers, payload = RecordReader(warcs)(*place)
+    return One(page, robots, headers, payload)
 
 
 def parse_one(
@@ -160,8 +170,9 @@ def parse_one(
     content_type: str | None = None,
     headers: list[tuple[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """What a body says, as the parse stage reads it: title, texts, links, robots directives,
-    digests. Raises Refused (no such URL).
+    """What the parse stage reads from a body: title, texts, links, robots directives, digests.
+
+    body: with its content coding. Raises Refused (no such URL).
     """
     policy = UrlPolicy.of(cfg.urls)
     decoded = decode_body(body, headers or ())
@@ -187,22 +198,23 @@ def parse_one(
         "nofollow": robots.nofollow,
         "text": page.text,
         "main_text": page.main_text,
-        "links": [
-            {
-                "kind": link.kind,
-                "url": link.url,
-                "anchor": link.anchor,
-                "rel": link.rel,
-                "refused": None if link.refused is None else str(link.refused),
-            }
-            for link in page.links.links
-        ],
+        "links": [_link_row(link) for link in page.links.links],
         "structured": json.loads(json.dumps(page.structured, default=str)),
         "body_sha256": page.body_sha256,
         "text_sha256": page.prints.text_sha256,
         "simhash": page.prints.simhash,
         "flags": list(page.flags),
         "error": None if page.error is None else str(page.error),
+    }
+
+
+def _link_row(link: Link) -> dict[str, Any]:
+    return {
+        "kind": link.kind,
+        "url": link.url,
+        "anchor": link.anchor,
+        "rel": link.rel,
+        "refused": None if link.refused is None else str(link.refused),
     }
 
 
@@ -228,15 +240,6 @@ def read_and_parse(
     path = Path(source)
     if path.stat().st_size > MAX_DECODED_BYTES:
         raise ConfigError(f"{source}: larger than {MAX_DECODED_BYTES} bytes")
-    kind = content_type or {
-        ".html": "text/html",
-        ".htm": "text/html",
-        ".xhtml": "application/xhtml+xml",
-        ".txt": "text/plain",
-        ".json": "application/json",
-        ".pdf": "application/pdf",
-        ".xml": "application/xml",
-    }.get(path.suffix.lower())
-    return parse_one(
-        path.read_bytes(), url or f"http://localhost/{path.name.replace('%', '')}", cfg, kind
-    )
+    kind = content_type or _KIND_OF_SUFFIX.get(path.suffix.lower())
+    address = url or f"http://localhost/{path.name.replace('%', '')}"
+    return parse_one(path.read_bytes(), address, cfg, kind)

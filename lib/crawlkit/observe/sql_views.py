@@ -16,8 +16,9 @@ from crawlkit.tables import TABLES
 
 
 def register_views(job: Job) -> None:
-    """Temporary views of all tables and of VIEWS in the job's session; `frontier` is base and live
-    log reduced.
+    """Register temporary views of all tables and of VIEWS in the job's session.
+
+    `frontier` is base and live log reduced.
     """
 
     for name in TABLES:
@@ -31,7 +32,8 @@ def register_views(job: Job) -> None:
 
 
 def cc_index(job: Job) -> DataFrame:
-    """Stored captures with the columns of Common Crawl's index (rules/warc/cc_index_rows.py);
+    """Stored captures with the columns of Common Crawl's index (rules/warc/cc_index_rows.py).
+
     exports/cc_index.py writes them as a table.
     """
     crawl = job.cfg.crawl.id

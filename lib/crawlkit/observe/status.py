@@ -16,8 +16,9 @@ NEWEST = 20
 
 
 def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[str, Any]:
-    """Rounds (all open ones and the newest; or the one named) with the stages done, URLs by state,
-    due now. Raises ConfigError, CrawlError.
+    """Rounds with the stages done, URLs by state, due now. Raises ConfigError, CrawlError.
+
+    All open rounds and the newest; or the one named.
     """
 
     crawl = Crawl(data, cfg)
@@ -65,6 +66,7 @@ def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[s
 
 
 def status_text(s: dict[str, Any]) -> str:
+    """The result of read_status for a terminal."""
     lines = [
         f"crawl {s['crawl']}: {s['known_urls']} URLs known"
         f" ({', '.join(f'{k} {v}' for k, v in sorted(s['states'].items())) or 'none'}); due now"

@@ -1,4 +1,4 @@
-"""The views over the tables (docs/queries.md): plain SQL that any engine with the tables can run."""
+"""The views over the tables (docs/queries.md): plain SQL for any engine that reads the tables."""
 
 from __future__ import annotations
 

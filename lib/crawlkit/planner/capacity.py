@@ -1,8 +1,7 @@
-"""Capacity arithmetic (REQUIREMENTS M7): from a target to throughput, bandwidth, storage, filters,
-machines and cost.
+"""Capacity arithmetic (REQUIREMENTS M7): from a target to machines and cost.
 
-Decimal units throughout: 1 KB = 1000 bytes. A month is 30 days, a year 12 of them, as the published
-designs reckon.
+Between them: throughput, bandwidth, storage and filters. Decimal units throughout: 1 KB = 1000
+bytes. A month is 30 days, a year 12 of them, as in the published designs.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class Workload:
 class Claim:
     """A figure that a source gives for an output.
 
-    `slip`: the source's own error, and what it should say.
+    `slip`: an error of the source; `note` has the right figure.
     """
 
     output: str
@@ -88,7 +87,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Profile:
-    """A published design or a step of growth: inputs, and what its source says comes out."""
+    """A published design or a step of growth: inputs, and the outputs that its source gives."""
 
     title: str
     workload: Workload
@@ -96,85 +95,119 @@ class Profile:
     changes: tuple[str, ...] = field(default_factory=tuple)
 
 
+_ABOVE_ZERO = (
+    "pages",
+    "period_s",
+    "page_bytes",
+    "compression",
+    "fetch_s",
+    "in_flight",
+    "cores",
+    "cpu_load",
+    "host_delay_s",
+    "host_day_quota",
+    "host_cycle_quota",
+    "cycle_days",
+    "shard_urls",
+    "known_urls",
+)
+
+
 def plan(w: Workload) -> dict[str, float]:
     """Every output, in the units of its name. Raises PlanError."""
+    _check_inputs(w)
+    out = _rates(w) | _storage(w) | _network(w) | _frontier(w) | _hosts(w)
+    machines = _machines(w, out)
+    return out | machines | _cost(w, out, machines)
+
+
+def _check_inputs(w: Workload) -> None:
+    """Raises PlanError."""
     for f in fields(w):
         value = getattr(w, f.name)
-        if (
-            isinstance(value, float | int)
-            and not isinstance(value, bool)
-            and not (0 <= value < math.inf)
-        ):
+        is_number = isinstance(value, float | int) and not isinstance(value, bool)
+        if is_number and not 0 <= value < math.inf:
             raise PlanError(f"{f.name} is {value}: expected a number of at least 0")
-    for name in (
-        "pages",
-        "period_s",
-        "page_bytes",
-        "compression",
-        "fetch_s",
-        "in_flight",
-        "cores",
-        "cpu_load",
-        "host_delay_s",
-        "host_day_quota",
-        "host_cycle_quota",
-        "cycle_days",
-        "shard_urls",
-        "known_urls",
-    ):
+    for name in _ABOVE_ZERO:
         if not getattr(w, name):
             raise PlanError(f"{name} must be above 0")
     if not 0 < w.false_positive_share < 1:
         raise PlanError("false_positive_share must lie between 0 and 1")
+
+
+def _rates(w: Workload) -> dict[str, float]:
+    """Pages and bits a second."""
     pages_per_s = w.pages / w.period_s
-    pages_per_month = pages_per_s * MONTH_S
     bytes_per_s = pages_per_s * w.page_bytes
-    raw_month = pages_per_month * w.page_bytes
-    stored_month = (
-        raw_month / (1 if w.stored_compressed else w.compression) * (1 - w.duplicate_share)
-    )
-    history = raw_month * (w.months_kept + w.snapshots_kept) * (1 + w.index_share)
-    bits_per_key = -math.log(w.false_positive_share) / math.log(2) ** 2
-    shards = w.shards or math.ceil(w.frontier_urls / w.shard_urls)
-    host_pages_per_day = DAY_S / w.host_delay_s
     line = bytes_per_s * 8 * w.peak_factor / 1e9
-    out = {
+    return {
         "pages_per_s": pages_per_s,
         "peak_pages_per_s": pages_per_s * w.peak_factor,
-        "pages_per_month": pages_per_month,
+        "pages_per_month": pages_per_s * MONTH_S,
         "bytes_per_s": bytes_per_s,
         "bits_per_s": bytes_per_s * 8,
         "peak_bits_per_s": bytes_per_s * 8 * w.peak_factor,
         "line_gbit": float(next((g for g in LINES_GBIT if g >= line), math.ceil(line / 100) * 100)),
+    }
+
+
+def _storage(w: Workload) -> dict[str, float]:
+    """Bytes fetched and kept."""
+    pages_per_s = w.pages / w.period_s
+    pages_per_month = pages_per_s * MONTH_S
+    raw_month = pages_per_month * w.page_bytes
+    compression = 1 if w.stored_compressed else w.compression
+    history = raw_month * (w.months_kept + w.snapshots_kept) * (1 + w.index_share)
+    return {
         "raw_bytes_per_day": pages_per_s * DAY_S * w.page_bytes,
         "raw_bytes_per_month": raw_month,
         "raw_bytes_per_year": raw_month * 12,
-        "stored_bytes_per_month": stored_month,
+        "stored_bytes_per_month": raw_month / compression * (1 - w.duplicate_share),
         "history_bytes": history,
         "replicated_bytes": history * w.replicas,
         "metadata_bytes_per_month": pages_per_month * w.metadata_bytes,
+    }
+
+
+def _network(w: Workload) -> dict[str, float]:
+    """Links found, and DNS."""
+    pages_per_s = w.pages / w.period_s
+    return {
         "links_per_day": pages_per_s * DAY_S * w.links_per_page,
         "url_checks_per_s": pages_per_s * w.links_per_page,
         "dns_queries_per_s": pages_per_s * w.dns_miss_share,
         "dns_hit_share": 1 - w.dns_miss_share,
         "dns_cache_bytes": w.dns_domains * w.dns_entry_bytes,
+    }
+
+
+def _frontier(w: Workload) -> dict[str, float]:
+    """The queue and a Bloom filter of the known URLs."""
+    bits_per_key = -math.log(w.false_positive_share) / math.log(2) ** 2
+    shards = w.shards or math.ceil(w.frontier_urls / w.shard_urls)
+    return {
         "frontier_bytes": w.frontier_urls * w.url_bytes,
         "shards": float(shards),
         "shard_bytes": w.frontier_urls * w.url_bytes / shards,
         "filter_bits_per_key": bits_per_key,
         "filter_hashes": float(round(bits_per_key * math.log(2))),
         "filter_bytes": w.known_urls * bits_per_key / 8,
+    }
+
+
+def _hosts(w: Workload) -> dict[str, float]:
+    """State of the hosts, and how long the largest takes at its pace and quotas."""
+    by_delay = DAY_S / w.host_delay_s
+    by_quota = min(by_delay, w.host_day_quota)
+    return {
         "host_state_bytes": w.hosts * w.host_bytes,
         "robots_bytes": w.hosts * w.robots_bytes,
-        "host_pages_per_day": host_pages_per_day,
-        "quota_binds": float(w.host_day_quota < host_pages_per_day),
+        "host_pages_per_day": by_delay,
+        "quota_binds": float(w.host_day_quota < by_delay),
         "largest_host_days": w.largest_host_pages * w.host_delay_s / DAY_S,
-        "cycle_quota_binds": float(
-            w.host_cycle_quota < min(host_pages_per_day, w.host_day_quota) * w.cycle_days
-        ),
-        "largest_host_days_by_quota": _days_by_quota(w, min(host_pages_per_day, w.host_day_quota)),
+        "cycle_quota_binds": float(w.host_cycle_quota < by_quota * w.cycle_days),
+        "largest_host_days_by_quota": _days_by_quota(w, by_quota),
     }
-    return out | _machines(w, out) | _cost(w, out, _machines(w, out))
 
 
 def _days_by_quota(w: Workload, pages_per_day: float) -> float:
@@ -209,16 +242,16 @@ def _machines(w: Workload, out: dict[str, float]) -> dict[str, float]:
 
 
 def _cost(w: Workload, out: dict[str, float], machines: dict[str, float]) -> dict[str, float]:
+    """USD a month, and for 1e9 pages."""
     month_h = MONTH_S / 3600
-    compute, store = (
-        machines["machines"] * month_h * w.machine_usd_h,
-        out["stored_bytes_per_month"] * w.months_kept * w.replicas / 1e12 * w.storage_usd_tb_month,
-    )
+    kept_tb = out["stored_bytes_per_month"] * w.months_kept * w.replicas / 1e12
+    compute = machines["machines"] * month_h * w.machine_usd_h
+    storage = kept_tb * w.storage_usd_tb_month
     egress = out["stored_bytes_per_month"] / 1e12 * w.egress_usd_tb
-    total = compute + store + egress
+    total = compute + storage + egress
     return {
         "compute_usd_per_month": compute,
-        "storage_usd_per_month": store,
+        "storage_usd_per_month": storage,
         "egress_usd_per_month": egress,
         "usd_per_month": total,
         "usd_per_1e9_pages": total / out["pages_per_month"] * 1e9,
@@ -226,8 +259,9 @@ def _cost(w: Workload, out: dict[str, float], machines: dict[str, float]) -> dic
 
 
 def differences(profile: Profile, tolerance: float = 0.05) -> list[dict[str, Any]]:
-    """Each claim of a source beside what the arithmetic gives: `within` the tolerance, or not, with
-    its note; slips marked.
+    """Each claim of a source beside the computed figure.
+
+    `within`: whether it is within the tolerance (a share); slips of the source are marked.
     """
     out = plan(profile.workload)
     rows = []

@@ -1,6 +1,4 @@
-"""`crawlkit plan`: the planner's profiles and inputs on the command line, and a rate measured on
-this machine.
-"""
+"""`crawlkit plan`: the planner's profiles on the command line, and a rate measured here."""
 
 from __future__ import annotations
 
@@ -47,6 +45,7 @@ def plan_command(profile: str, assignments: list[str], measure: bool) -> dict[st
 
 
 def plan_text(p: dict[str, Any]) -> str:
+    """The result of plan_command for a terminal."""
     width = max(map(len, p["outputs"]))
     lines = [
         f"{p['profile']}: {p['title']}"
@@ -79,6 +78,7 @@ def _beside(row: dict[str, Any], width: int) -> str:
 
 
 def readable(value: float) -> str:
+    """A number with a unit prefix: 1.2e9 -> 1.2 G."""
     for size, unit in _UNITS:
         if value >= size:
             return f"{value / size:.4g} {unit}"
@@ -86,8 +86,9 @@ def readable(value: float) -> str:
 
 
 def measured_cpu_ms(page_bytes: int, seconds: float = 2.0) -> float:
-    """CPU ms of one core to store and to parse a made-up page of this size here; fetching and the
-    rounds' own work come on top.
+    """CPU ms of one core to store and parse a made-up page of this size on this machine.
+
+    Fetching and the rounds' own work come on top.
     """
 
     para = (

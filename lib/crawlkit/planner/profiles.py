@@ -1,7 +1,6 @@
-"""Published capacity plans as profiles of the planner, and the steps from one machine to 5 billion
-pages a day.
+"""Published capacity plans as profiles, and the steps from one machine to 5e9 pages a day.
 
-What a source does not state and its figures need stands in the note of the claim.
+An input that a source does not state, and its figures need, is named in the note of the claim.
 """
 
 from __future__ import annotations

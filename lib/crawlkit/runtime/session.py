@@ -205,7 +205,7 @@ def use_s3(spark: "SparkSession", s3: S3) -> None:
     """
     from py4j.protocol import Py4JJavaError
 
-    from crawlkit.adapters.store.s3_objects import region
+    from crawlkit.adapters.store.s3_client import region
 
     try:
         jvm: Any = spark._jvm

@@ -1,6 +1,4 @@
-"""What a slot is given of the outside, what its earlier attempts left, and its small control
-objects.
-"""
+"""What a slot reads from outside, what its earlier attempts left, and its small control objects."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from crawlkit.slot.recorder import Stored
 
 
 class Fetches(Protocol):
-    """The seam to the network (fetcher.Engine)."""
+    """The seam to the network (engine.Engine)."""
 
     resolver: Resolves
     budget: Budget
@@ -38,9 +36,11 @@ class Fetches(Protocol):
         deadline_s: float | None = None,
         content_types: tuple[str, ...] | None = None,
         max_body_bytes: int | None = None,
-    ) -> Answer: ...
+    ) -> Answer:
+        """Send a request; limits that are None are as configured. No answer raises an error."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close all connections."""
 
 
 def make_engine(fetch: Fetch) -> Fetches:
@@ -84,8 +84,9 @@ class Earlier:
 
 
 def round_about(objects: Objects, round_id: str) -> bytes:
-    """Name, number, nominal time, seed and rules of a round as JSON, for the log records of its
-    WARC files. Raises OSError.
+    """Name, number, nominal time, seed and rules of a round as JSON. Raises OSError.
+
+    For the log records of its WARC files.
     """
     try:
         row = json.loads(objects.get(f"rounds/{round_id}/round.json")[0])

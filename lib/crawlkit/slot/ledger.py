@@ -16,8 +16,9 @@ from crawlkit.slot.recorder import Recorder, describe
 
 
 class Ledger:
-    """Lives in the event loop; only `_write` hands work to the one thread in which
-    `recorder` runs.
+    """Lives in the event loop.
+
+    Only `_write` hands work to the one thread in which `recorder` runs.
     """
 
     def __init__(self, recorder: Recorder, attempt: int, rows: int) -> None:
@@ -66,9 +67,7 @@ class Ledger:
         await self._write(self._recorder.add, capture, answer, item, state, copy)
 
     async def durable(self, state: HostState) -> None:
-        """Returns when the host's state cannot be forgotten any more; states that come together
-        share a part.
-        """
+        """Return when the host's state is stored; states that come together share a part."""
         self._events.append(state)
         if self._events_task is None:
             self._events_task = asyncio.get_running_loop().create_task(self._write_events())
@@ -87,6 +86,7 @@ class Ledger:
         await self._write(self._recorder.drain)
 
     def close(self) -> None:
+        """End the writer's thread; what it has not begun is dropped."""
         self._writer.shutdown(cancel_futures=True)
 
     async def _write_events(self) -> None:
@@ -123,4 +123,5 @@ class Ledger:
 
     @property
     def failed(self) -> int:
+        """Rows that failed or got an HTTP error."""
         return self.counts[Outcome.FAILED] + self.counts[Outcome.HTTP_ERROR]

@@ -46,7 +46,7 @@ class Recorder:
     `about`: the round (JSON), for the log record of each file.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - an attempt is named by three of them
         self,
         parts: Objects,
         warcs: Objects,
@@ -98,8 +98,7 @@ class Recorder:
         state: HostState | None = None,
         copy: RobotsCopy | None = None,
     ) -> None:
-        """Keep one outcome; with an `answer` that has a status, store it as a response or revisit
-        record.
+        """Keep one outcome; store an `answer` that has a status as a response or revisit record.
 
         `item` knows the stored copy, `state` is the host's after the answer, `copy` the robots.txt
         that this answer completes. Raises StoreFull, OSError, Refused (WARC_DAMAGED), LeaseLost.
@@ -135,9 +134,7 @@ class Recorder:
             self.flush()
 
     def flush(self, states: Iterable[HostState] = ()) -> None:
-        """Close the WARC file and hand it on to be stored, with the part that names it and all that
-        is pending.
-        """
+        """Close the WARC file and hand it on to be stored, with a part of all that is pending."""
         self._touched |= {s.host: s for s in states}
         records: list[Record] = []
         logged = [
@@ -213,17 +210,17 @@ class Recorder:
             and item.prev_capture_id
             and item.prev_payload_digest
             and item.prev_fetched_at is not None
+            and (answer.status == 304 or digest == item.prev_payload_digest)
         ):
-            if answer.status == 304 or digest == item.prev_payload_digest:
-                return (
-                    Earlier(
-                        item.prev_copy_url or item.url,
-                        item.prev_fetched_at,
-                        item.prev_payload_digest,
-                        record_id(item.prev_capture_id),
-                    ),
-                    item.prev_capture_id,
-                )
+            return (
+                Earlier(
+                    item.prev_copy_url or item.url,
+                    item.prev_fetched_at,
+                    item.prev_payload_digest,
+                    record_id(item.prev_capture_id),
+                ),
+                item.prev_capture_id,
+            )
         known = self._stored.get(digest)
         if known is None or answer.status == 304:
             return None, None

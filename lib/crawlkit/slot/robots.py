@@ -1,6 +1,4 @@
-"""robots.txt in a slot: what is known of each origin, the request that comes next, and who waits
-for it. No IO here.
-"""
+"""robots.txt in a slot: what is known of each origin, and which pages wait. No IO here."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from crawlkit.rules.url.ip_ranges import Network
 class Origin:
     """One scheme, host and port.
 
-    `waiting`: pages that may not be asked for before the verdict is there.
+    `waiting`: pages that may not be requested before the verdict is known.
     """
 
     name: str  # scheme://host[:port]
@@ -112,9 +110,7 @@ class Origins:
         return robots_url(origin.name + "/")
 
     def receive(self, origin: Origin, now: float, answer: Answer) -> str | None:
-        """Take the answer to the last request; the next address, or None: `origin.verdict` is
-        there.
-        """
+        """Take the answer to the last request; the next URL, or None: `origin.verdict` is known."""
         body = decoded(answer, self._cfg.robots.max_bytes + 1)
         error = Reason.CONTENT_ENCODING if body.error and not answer.truncated else answer.error
         origin.fetch.receive(
@@ -128,8 +124,9 @@ class Origins:
         return url
 
     def crawl_delay_s(self, host: str, before: float | None) -> float | None:
-        """The longest Crawl-delay for us among the host's robots files; `before` if none of them
-        could be read.
+        """The longest Crawl-delay for us among the host's robots files, in s.
+
+        `before` if all of them are unavailable.
         """
         read = [
             o.verdict.robots
@@ -146,8 +143,9 @@ def decoded(answer: Answer, limit_bytes: int) -> Decoded:
 
 
 def copy_of(origin: Origin) -> RobotsCopy | None:
-    """The verdict as a row of `robots`; None if nobody was asked (a hop of another task's, the
-    guard's refusal, no such name).
+    """The verdict as a row of `robots`; None if no request was sent.
+
+    None is sent to a hop of another task's, if the guard refuses, or if there is no such name.
     """
     v = origin.verdict
     if v.reason is Reason.ROBOTS_FOREIGN_HOST or origin.refusal is not None:

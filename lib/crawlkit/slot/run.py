@@ -1,6 +1,4 @@
-"""A slot: one task of the fetch stage, from taking its lease to giving it back (REQUIREMENTS B6,
-N1, N2).
-"""
+"""A slot: one fetch task, from taking its lease to releasing it (REQUIREMENTS B6, N1, N2)."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 from crawlkit.adapters.store.lease import Lease
 from crawlkit.adapters.store.local_objects import sweep
@@ -20,10 +19,11 @@ from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.config import Config
 from crawlkit.model import FetchItem
-from crawlkit.slot.inputs import SlotIO, claim_attempt, read_earlier, round_about
+from crawlkit.slot.inputs import Earlier, SlotIO, claim_attempt, read_earlier, round_about
 from crawlkit.slot.ledger import Ledger
 from crawlkit.slot.recorder import Recorder
-from crawlkit.slot.task import SlotTask
+from crawlkit.slot.setup import SlotSetup
+from crawlkit.slot.task import run_attempt
 
 
 def run_slot_in(
@@ -31,15 +31,10 @@ def run_slot_in(
 ) -> dict[str, int]:
     """run_slot on the stores at these places: what the Spark task calls."""
     spool = spool_folder(cfg, warc_root)
-    sweep(
-        spool, time.time() - cfg.maintain.orphan_hours * 3600
-    )  # what tasks that were killed on this machine have left
-    return run_slot(
-        items,
-        cfg,
-        SlotIO(open_objects(state_root, cfg.s3), open_objects(warc_root, cfg.s3), spool),
-        seed=seed,
-    )
+    # what fetch tasks that were killed on this machine have left
+    sweep(spool, time.time() - cfg.maintain.orphan_hours * 3600)
+    io = SlotIO(open_objects(state_root, cfg.s3), open_objects(warc_root, cfg.s3), spool)
+    return run_slot(items, cfg, io, seed=seed)
 
 
 def run_slot(
@@ -68,58 +63,63 @@ def run_slot(
     _keep_heap_whole()
     round_id, slot = items[0].round_id, items[0].slot
     holder = f"{socket.gethostname()}-{os.getpid()}-{random.SystemRandom().getrandbits(48):012x}"
-    lease = Lease(
-        io.objects, f"leases/{round_id}/{slot:05d}.json", holder, cfg.lease, cfg.fetch.timeout_s
-    )
+    key = f"leases/{round_id}/{slot:05d}.json"
+    lease = Lease(io.objects, key, holder, cfg.lease, cfg.fetch.timeout_s)
     predecessor = lease.acquire(wait_s=2 * cfg.lease.ttl_s + cfg.lease.margin_s)
+    quiet_since = -math.inf if predecessor is None or predecessor.clean else predecessor.end
     with lease:
         earlier = read_earlier(io.objects, round_id, slot)
         left = [i for i in items if (i.url_key, i.kind) not in earlier.done]
         counts = {"planned": len(items), "done_before": len(items) - len(left)}
         if not left:
             return counts
-        quiet_since = -math.inf if predecessor is None or predecessor.clean else predecessor.end
         attempt = claim_attempt(io.objects, round_id, slot, holder)
-        recorder = Recorder(
-            io.objects,
-            io.warcs,
-            io.spool / holder,
-            cfg,
-            round_id,
-            slot,
-            attempt,
-            earlier.stored,
-            lease.check,
-            round_about(io.objects, round_id),
-        )
+        recorder = _open_recorder(items[0], attempt, io.spool / holder, cfg, io, lease, earlier)
         ledger = Ledger(recorder, attempt, len(left))
+        chance = random.Random(seed * 1_000_003 + slot)
+        setup = SlotSetup(left, cfg, io, lease, earlier, ledger, quiet_since, chance, stop)
         try:
-            asyncio.run(
-                SlotTask(
-                    left,
-                    cfg,
-                    io,
-                    lease,
-                    earlier,
-                    ledger,
-                    quiet_since,
-                    random.Random(seed * 1_000_003 + slot),
-                    stop,
-                ).run()
-            )
+            asyncio.run(run_attempt(setup))
         finally:
             ledger.close()
             recorder.close()
         return counts | {str(name): n for name, n in ledger.counts.items()}
 
 
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # malloc.h
+def _open_recorder(
+    item: FetchItem,
+    attempt: int,
+    folder: Path,
+    cfg: Config,
+    io: SlotIO,
+    lease: Lease,
+    earlier: Earlier,
+) -> Recorder:
+    """The writer of an attempt. `item`: any row of the slot. `folder`: for open WARC files."""
+    return Recorder(
+        io.objects,
+        io.warcs,
+        folder,
+        cfg,
+        item.round_id,
+        item.slot,
+        attempt,
+        earlier.stored,
+        lease.check,
+        round_about(io.objects, item.round_id),
+    )
+
+
+# malloc.h
+_M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
 
 
 def _keep_heap_whole() -> None:
-    """Large buffers in mappings of their own, and one heap for all threads: else glibc moves its
-    threshold up with each large buffer that is freed, buffers end up between small objects, and a
-    worker that fetches round after round grows by tens of MiB.
+    """Give large buffers mappings of their own, and all threads one heap.
+
+    Else glibc moves its threshold up with each large buffer that is freed, buffers end up between
+    small objects, and a worker that fetches round after round grows by tens of MiB.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # macOS and others have none
     if mallopt is not None:

@@ -15,7 +15,8 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.frontier.fetch_outcome import NEVER_SENT
 from crawlkit.rules.politeness.block_pages import challenge_of
 from crawlkit.rules.politeness.host_state import Event, after_answer, is_urgent
-from crawlkit.rules.politeness.pacer import Pacer, Send
+from crawlkit.rules.politeness.pacer import Send
+from crawlkit.slot.hosts import SlotHosts
 from crawlkit.slot.inputs import Fetches, SlotClock
 from crawlkit.slot.ledger import Ledger
 from crawlkit.slot.robots import decoded
@@ -25,36 +26,28 @@ _CHALLENGE_BYTES = 32_768
 
 
 class Sender:
-    """`touched`: hosts whose state has changed and is to be kept. `chance` makes the jitter."""
+    """Sends requests and takes each answer's meaning into the host's state.
+
+    `chance` makes the jitter.
+    """
 
     def __init__(
         self,
         cfg: Config,
         lease: Lease,
         engine: Fetches,
-        pacer: Pacer,
+        hosts: SlotHosts,
         ledger: Ledger,
         clock: SlotClock,
         chance: random.Random,
     ) -> None:
-        (
-            self._cfg,
-            self._lease,
-            self._engine,
-            self._pacer,
-            self._ledger,
-            self._clock,
-            self._chance,
-        ) = (
-            cfg,
-            lease,
-            engine,
-            pacer,
-            ledger,
-            clock,
-            chance,
-        )
-        self.touched: set[str] = set()
+        self._cfg = cfg
+        self._lease = lease
+        self._engine = engine
+        self._hosts = hosts
+        self._ledger = ledger
+        self._clock = clock
+        self._chance = chance
 
     async def ask(
         self,
@@ -77,11 +70,10 @@ class Sender:
         if not self._lease.may_send(self._cfg.fetch.timeout_s):
             raise LeaseLost(f"{self._lease.key}: held up, nothing more is sent")
         started = time.time()
+        # a fault of ours in reading one answer is no reason to lose the slot
         try:
             answer = await self._engine.fetch(FetchRequest(url, headers), **limits)
-        except (
-            Exception
-        ) as e:  # a fault of ours in reading one answer is no reason to lose the slot
+        except Exception as e:
             log.exception("fetching %s", url)
             return Answer(
                 url,
@@ -98,42 +90,42 @@ class Sender:
         self._engine.budget.give(len(answer.body))
 
     async def settle(self, ticket: Send, answer: Answer) -> None:
-        """What the answer means for the host's pace; what must not be forgotten is durable before
-        its next request.
+        """Take what the answer means for the host's pace into its state.
+
+        Returns when what must not be forgotten is durable: before the host's next request.
         """
-        host = ticket.host
+        pacer = self._hosts.pacer
         if answer.error in NEVER_SENT:
-            self._pacer.unused(ticket)
+            pacer.unused(ticket)
             return
+        host = ticket.host
+        event = self._event(ticket, answer)
+        before = pacer.state(host)
+        state = after_answer(before, event, self._cfg, self._chance.random())
+        self._hosts.set_state(host, state)
+        if answer.ip is not None:
+            pacer.set_address(host, answer.ip)
+        if is_urgent(before, state, event):
+            await self._ledger.durable(state)
+        pacer.ended(ticket)
+
+    def _event(self, ticket: Send, answer: Answer) -> Event:
         now = self._clock()
-        status = (
-            200 if answer.error == Reason.CONTENT_TYPE else answer.status
-        )  # we refused, the server did answer
-        challenge = (
-            challenge_of(
-                status,
-                answer.headers,
-                decoded(answer, _CHALLENGE_BYTES).body if status >= 400 else b"",
-            )
-            if status
-            else None
-        )
-        event = Event(
+        refused_by_us = answer.error == Reason.CONTENT_TYPE  # the server did answer
+        status = 200 if refused_by_us else answer.status
+        return Event(
             now - (answer.mono_end - answer.mono_start),
             now,
             status,
             answer.header("retry-after"),
             answer.header("date"),
-            challenge,
+            _challenge(answer, status) if status else None,
             ticket.job.is_page,
             answer.ip,
         )
-        before = self._pacer.state(host)
-        state = after_answer(before, event, self._cfg, self._chance.random())
-        self._pacer.set_state(host, state)
-        self.touched.add(host)
-        if answer.ip is not None:
-            self._pacer.set_address(host, answer.ip)
-        if is_urgent(before, state, event):
-            await self._ledger.durable(state)
-        self._pacer.ended(ticket)
+
+
+def _challenge(answer: Answer, status: int) -> str | None:
+    """The block page that an answer is, by name."""
+    body = decoded(answer, _CHALLENGE_BYTES).body if status >= 400 else b""
+    return challenge_of(status, answer.headers, body)

@@ -1,9 +1,8 @@
-"""`crawlkit import`: URLs of other tools' lists into the frontier, and ranked domains into the
-quality of hosts (REQUIREMENTS A5, A6).
+"""`crawlkit import`: URLs of other tools' lists, and ranked domains (REQUIREMENTS A5, A6).
 
-A list is read in pieces of PIECE lines, each an injection of its own named by its lines: memory is
-bounded, and a killed import that is run again adds nothing twice. What is refused stands in
-`rejects` with file and line.
+URLs go into the frontier, ranks into the quality of hosts. A list is read in pieces of PIECE lines,
+each an injection of its own named by its lines: memory is bounded, and a killed import that is run
+again adds nothing twice. What is refused is stored in `rejects` with file and line.
 """
 
 from __future__ import annotations
@@ -74,8 +73,9 @@ def import_file(
 
 
 def import_ranks(job: Job, path: Path, name: str) -> dict[str, Any]:
-    """A ranked list in place of the one of this name in `domain_authority`; `rank` adds it to the
-    quality of hosts. Raises ConfigError.
+    """Put a ranked list in place of the one of this name in `domain_authority`. Raises ConfigError.
+
+    `rank` adds it to the quality of hosts.
     """
     rows: dict[str, dict[str, Any]] = {}
     bad: list[str] = []
@@ -110,8 +110,9 @@ def import_ranks(job: Job, path: Path, name: str) -> dict[str, Any]:
 
 
 def _check_form(form: str, path: Path, lines: list[str], policy: UrlPolicy) -> None:
-    """The first line that says anything must be of the form: a whole file of another kind is not
-    read to its end.
+    """Check that the first line with data is of the form. Raises ConfigError.
+
+    So a whole file of another kind is not read to its end.
     """
     if (
         form == "nutch"
@@ -158,8 +159,9 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_urls(path: Path) -> Iterator[str]:
-    """The column `url` of a Parquet file or a folder of them (Common Crawl's cc-index), a batch at
-    a time. Raises ConfigError.
+    """The column `url` of a Parquet file or a folder of them, a batch at a time.
+
+    Common Crawl's cc-index has this form. Raises ConfigError.
     """
 
     try:
@@ -183,6 +185,7 @@ def read_urls(path: Path) -> Iterator[str]:
 
 
 def import_text(done: dict[str, Any]) -> str:
+    """The result of an import for a terminal."""
     if "list" in done:
         head = (
             f"{done['file']}: {done['domains']} domains in the list {done['list']},"

@@ -1,5 +1,4 @@
-"""maintain: compact tables, drop folded log rows, remove what is too old (retention.py), pack small
-WARC files, remove orphans.
+"""maintain: drops folded log rows, removes old data, packs small WARC files, compacts tables.
 
 Every step can be repeated and can die at any point: a packed file is complete before a capture
 names it, and files that no capture names are removed only when they are old.
@@ -83,8 +82,9 @@ def drop_folded(job: Job) -> int:
 
 
 def keep_injected(job: Job, part: "Part | None" = None) -> None:
-    """Copy the log's seeds and commands into `injected`: nothing else tells of them once the log is
-    gone. The caller holds the commit lock.
+    """Copy the log's seeds and commands into `injected`: they are stored nowhere else.
+
+    The caller holds the commit lock.
     """
     ordered = job.read("crawldb_log", part).where(
         "kind = 'found' AND writer <> 'parse' AND writer <> 'rebuild'"
@@ -95,8 +95,9 @@ def keep_injected(job: Job, part: "Part | None" = None) -> None:
 
 
 def pack(job: Job) -> dict[str, int]:
-    """Join the small WARC files of each closed round into files of about warc.pack_bytes; captures
-    follow.
+    """Join the small WARC files of each closed round into files of about warc.pack_bytes.
+
+    The captures are repointed. Counts of files read and written.
     """
     limit = job.cfg.warc.pack_bytes
     open_ids = {r.id for r in job.crawl.open_rounds()}
@@ -187,8 +188,9 @@ def _move_captures(job: Job, round_id: str, moves: dict[str, tuple[str, int]]) -
 
 
 def remove_orphans(job: Job, clock_now: float) -> int:
-    """Remove WARC files that no capture and no open round's part names, and unfinished files and
-    uploads, once they are old.
+    """Remove old WARC files that no capture names, and unfinished files and uploads; how many.
+
+    Files of open rounds stay, as do files with only a log. clock_now: Unix s.
     """
     oldest_open = min((r.opened_at for r in job.crawl.open_rounds()), default=clock_now)
     before = min(clock_now - job.cfg.maintain.orphan_hours * 3600, oldest_open)

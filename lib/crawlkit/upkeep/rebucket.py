@@ -1,9 +1,9 @@
 """`crawlkit rebucket N`: another number of host buckets for a crawl between two rounds.
 
 A row's bucket depends on its registered domain alone, so each table is rewritten by one commit that
-can be repeated. The wish stands in crawl.json before the first commit and is fulfilled there after
-the last: until then no other command works on the crawl, and the same command finishes what a
-killed one began.
+can be repeated. The new number is stored in crawl.json before the first commit and takes effect
+there after the last: until then no other command works on the crawl, and the same command finishes
+what a killed one began.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def rebucket(job: Job, buckets: int) -> dict[str, Any]:
 
 
 def bucket_sql(buckets: int) -> str:
-    """`rules.domains.host_bucket` of the column domain: its last 16 bits are enough for at most
-    65536 buckets.
+    """`rules.domains.host_bucket` of the column domain, as Spark SQL.
+
+    The last 16 bits of its digest are enough for at most 65536 buckets.
     """
     return f"CAST(conv(substring(sha2(domain, 256), 13, 4), 16, 10) AS INT) & {buckets - 1}"
 
@@ -89,6 +90,7 @@ def rebucket_command(
 
 
 def rebucket_text(done: dict[str, Any]) -> str:
+    """The result of rebucket for a terminal."""
     return (
         f"{done['known']} URLs moved from {done['buckets_before']} to {done['buckets']} host"
         f" buckets; set frontier.buckets to {done['buckets']} in the configuration of this crawl"

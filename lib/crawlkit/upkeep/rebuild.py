@@ -1,14 +1,12 @@
-"""`crawlkit rebuild`: crawldb, its log and `buckets` made again from the other tables, or the whole
-crawl from its WARC files.
+"""`crawlkit rebuild`: rebuilds the frontier from the other tables, or a crawl from its WARC files.
 
 From tables: `captures`, `pages`, `links`, the sitemaps and feeds in the WARC files, and what was
-    injected. The new crawldb takes
-the old one's place in one commit, so a reader sees the old or the new; killed, the same command
-does it again.
-From WARC files alone: their log records (adapters/warc/capture_log.py) give the parts of each round, and
-    commit, parse and dedup make the
-tables of them as in the round itself. crawl.json says so until the end: nothing else works on the
-crawl before.
+injected give crawldb, its log and `buckets`. The new crawldb takes the old one's place in one
+commit, so a reader sees the old or the new; killed, the same command does it again.
+
+From WARC files alone: their log records (adapters/warc/capture_log.py) give the parts of each
+round, and commit, parse and dedup make the tables of them as in the round itself. crawl.json marks
+the crawl until the end: nothing else works on it before.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -90,71 +89,66 @@ def _rounds(job: Job) -> list[tuple[Round, bool]]:
 
 
 def _read_sitemaps(job: Job, rounds: Iterable[tuple[Round, bool]]) -> None:
-    """What sitemaps, feeds and robots.txt name stands in no table: read again from the stored
-    records, into found rows of the log.
-    """
+    """Read stored sitemaps, feeds and robots.txt again, into discovery records of the log.
 
-    special = {
-        r.round_id
-        for r in (
-            job.read("captures")
-            .where("is_outcome AND kind IN ('sitemap', 'feed') AND outcome = 'fetched'")
-            .select("round_id")
-            .distinct()
-            .collect()
+    What they list is stored in no table.
+    """
+    special = _rounds_with(
+        job.read("captures").where(
+            "is_outcome AND kind IN ('sitemap', 'feed') AND outcome = 'fetched'"
         )
-    }
-    robots = (
-        {r.round_id for r in job.read("robots").select("round_id").distinct().collect()}
-        if job.cfg.frontier.sitemaps
-        else set()
     )
+    robots = _rounds_with(job.read("robots")) if job.cfg.frontier.sitemaps else set()
     for round_, _ in rounds:
-        if round_.id not in special | robots:
-            continue
-        captures = job.of_round("captures", round_)
-        planned = captures.where("is_outcome").select(
-            "url_key",
-            "url",
-            "kind",
-            "host",
-            *planned_as(),
-            F.lit(None).cast("string").alias("domain"),
-        )
-        found = []
+        frames = []
         if round_.id in special:
-            items = p.to_parse(
-                captures,
-                planned,
-                job.read("host_ranks"),
-                p.vouching_origins(
-                    job.read("robots").where(
-                        F.col("fetched_at") <= F.timestamp_micros(F.lit(_end(round_)))
-                    )
-                ),
-            )
-            found.append(
-                p.parse_rows(
-                    items.where("kind <> 'page' AND file IS NOT NULL"),
-                    RecordReader(job.crawl.warc),
-                    job.cfg,
-                    round_.now,
-                )
-            )
+            frames.append(_sitemap_rows(job, round_))
         if round_.id in robots:
-            found.append(
-                p.parse_robots_sitemaps(
-                    job.of_round("robots", round_), planned, job.cfg, round_.now
-                )
-            )
-        rows = found[0] if len(found) == 1 else found[0].unionByName(found[1])
-        job.tables.replace(
-            "crawldb_log",
-            p.found_of(p.found_in(rows), round_.id, round_.no, round_.now).withColumn(
-                "writer", F.lit("rebuild")
-            ),
-            {"round_id": [round_.id], "writer": ["rebuild"]},
-        )
+            frames.append(_robots_rows(job, round_))
+        if frames:
+            _replace_found(job, round_, reduce(lambda a, b: a.unionByName(b), frames))
+
+
+def _rounds_with(rows: DataFrame) -> set[str]:
+    """The round_ids in a frame."""
+    return {r.round_id for r in rows.select("round_id").distinct().collect()}
+
+
+def _planned(captures: DataFrame) -> DataFrame:
+    """The fetch list of a round, as its captures have it."""
+    domain = F.lit(None).cast("string").alias("domain")
+    columns = ("url_key", "url", "kind", "host", *planned_as(), domain)
+    return captures.where("is_outcome").select(*columns)
+
+
+def _sitemap_rows(job: Job, round_: Round) -> DataFrame:
+    """What a round's sitemaps and feeds list, as rows of the parse stage."""
+    captures = job.of_round("captures", round_)
+    known_robots = job.read("robots").where(
+        F.col("fetched_at") <= F.timestamp_micros(F.lit(_end(round_)))
+    )
+    items = p.to_parse(
+        captures, _planned(captures), job.read("host_ranks"), p.vouching_origins(known_robots)
+    )
+    stored = items.where("kind <> 'page' AND file IS NOT NULL")
+    return p.parse_rows(stored, RecordReader(job.crawl.warc), job.cfg, round_.now)
+
+
+def _robots_rows(job: Job, round_: Round) -> DataFrame:
+    """The sitemaps that a round's robots.txt files name, as rows of the parse stage."""
+    planned = _planned(job.of_round("captures", round_))
+    robots = job.of_round("robots", round_)
+    return p.parse_robots_sitemaps(robots, planned, job.cfg, round_.now)
+
+
+def _replace_found(job: Job, round_: Round, rows: DataFrame) -> None:
+    """Replace a round's discovery records by those in rows of the parse stage."""
+    found = p.found_of(p.found_in(rows), round_.id, round_.no, round_.now)
+    job.tables.replace(
+        "crawldb_log",
+        found.withColumn("writer", F.lit("rebuild")),
+        {"round_id": [round_.id], "writer": ["rebuild"]},
+    )
 
 
 def _end(round_: Round) -> int:
@@ -381,6 +375,7 @@ def rebuild_command(
 
 
 def rebuild_text(done: dict[str, Any]) -> str:
+    """The result of a rebuild for a terminal."""
     text = (
         f"{done['known']} URLs from {done['rounds']} rounds"
         f" ({', '.join(f'{k} {v}' for k, v in sorted(done['states'].items()))})"

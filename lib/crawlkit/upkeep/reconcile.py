@@ -1,6 +1,4 @@
-"""`crawlkit reconcile`: do the tables and the WARC files say the same, record by record? Read
-without Spark.
-"""
+"""`crawlkit reconcile`: whether tables and WARC files agree, record by record; without Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from crawlkit.adapters.store.objects import ObjectMissing
-from crawlkit.adapters.warc.reader import iter_records
+from crawlkit.adapters.warc.reader import WarcRecord, iter_records
 from crawlkit.exports.source import Source
 from crawlkit.outcomes import Refused
 from crawlkit.rules.warc.stored_http import target_uri
@@ -26,98 +24,117 @@ _COLUMNS = [
 ]
 
 
+_FAULTS = (
+    "missing_files",
+    "damaged_files",
+    "captures_without_record",
+    "records_without_capture",
+    "captures_twice",
+)
+
+
 def reconcile(source: Source) -> dict[str, Any]:
-    """Counts, and up to EXAMPLES of each fault: a file that is missing or damaged, a capture whose
-    record is not where it says, a record (response or revisit) that no capture names.
-    `orphan_files` are named by no capture: not a fault while a round is open.
+    """Compare every capture with its record; counts, and up to EXAMPLES of each fault.
 
-    Memory is bounded by the captures of one WARC file.
+    Faults: a file that is missing or damaged, a capture whose record is not where it should be or
+    shares its place, a record (response or revisit) that no capture names. `orphan_files` are named
+    by no capture: not a fault while a round is open. Memory is bounded by the captures of one WARC
+    file.
     """
-    faults: dict[str, list[str]] = {
-        "missing_files": [],
-        "damaged_files": [],
-        "captures_without_record": [],
-        "records_without_capture": [],
-        "captures_twice": [],
-    }
-    counts = Counter({"captures": 0, "records": 0, "files": 0})
-
-    def fault(kind: str, text: str) -> None:
-        counts[kind] += 1
-        if len(faults[kind]) < EXAMPLES:
-            faults[kind].append(text)
-
-    named = Counter(
-        r["warc_filename"]
-        for r in source.rows("captures", ["warc_filename"], ds.field("warc_filename").is_valid())
-    )
+    comparison = _Comparison(source)
+    has_file = ds.field("warc_filename").is_valid()
+    named = {r["warc_filename"] for r in source.rows("captures", ["warc_filename"], has_file)}
     for name in sorted(named):
-        counts["files"] += 1
-        rows: dict[int, dict[str, Any]] = {}
-        for row in source.rows("captures", _COLUMNS, ds.field("warc_filename") == name):
-            counts["captures"] += 1
-            if row["warc_record_offset"] in rows:
-                fault(
-                    "captures_twice",
-                    f"{row['capture_id']} and {rows[row['warc_record_offset']]['capture_id']} at"
-                    f" {name}:{row['warc_record_offset']}",
-                )
-            rows[row["warc_record_offset"]] = row
+        comparison.compare_file(name)
+    warcs = [key for key in source.warc.list() if key.endswith((".warc", ".warc.gz"))]
+    return comparison.result(sorted(set(warcs) - named))
+
+
+class _Comparison:
+    """Counts and faults of the files compared so far."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._counts = Counter({"captures": 0, "records": 0, "files": 0})
+        self._examples: dict[str, list[str]] = {kind: [] for kind in _FAULTS}
+
+    def _fault(self, kind: str, text: str) -> None:
+        self._counts[kind] += 1
+        if len(self._examples[kind]) < EXAMPLES:
+            self._examples[kind].append(text)
+
+    def compare_file(self, name: str) -> None:
+        """Compare one WARC file with the captures that name it."""
+        self._counts["files"] += 1
+        captures = self._captures_of(name)
         try:
-            with source.warc.open_range(name) as file:
+            with self._source.warc.open_range(name) as file:
                 for record in iter_records(file):
-                    if record.type not in ("response", "revisit"):
-                        continue
-                    counts["records"] += 1
-                    row = rows.pop(record.offset, None)
-                    if row is None:
-                        fault("records_without_capture", f"{name}:{record.offset} {record.url}")
-                    elif (
-                        record.length,
-                        record.type,
-                        record.headers.get("warc-record-id"),
-                        record.url,
-                    ) != (
-                        row["warc_record_length"],
-                        row["record_type"],
-                        row["warc_record_id"],
-                        target_uri(row["url"]),
-                    ):
-                        fault(
-                            "captures_without_record",
-                            f"{row['capture_id']} differs from {name}:{record.offset}",
-                        )
+                    if record.type in ("response", "revisit"):
+                        self._compare(name, record, captures.pop(record.offset, None))
         except ObjectMissing:
-            fault("missing_files", name)
+            self._fault("missing_files", name)
         except Refused as e:
-            fault("damaged_files", f"{name}: {e.detail}")
-        for offset, row in rows.items():
-            fault("captures_without_record", f"{row['capture_id']} at {name}:{offset}")
-    orphans = sorted(
-        key
-        for key in source.warc.list()
-        if key.endswith((".warc", ".warc.gz")) and key not in named
+            self._fault("damaged_files", f"{name}: {e.detail}")
+        for offset, row in captures.items():
+            self._fault("captures_without_record", f"{row['capture_id']} at {name}:{offset}")
+
+    def _captures_of(self, name: str) -> dict[int, dict[str, Any]]:
+        """The captures of a file by the offset of their records."""
+        captures: dict[int, dict[str, Any]] = {}
+        for row in self._source.rows("captures", _COLUMNS, ds.field("warc_filename") == name):
+            self._counts["captures"] += 1
+            offset = row["warc_record_offset"]
+            if offset in captures:
+                ids = f"{row['capture_id']} and {captures[offset]['capture_id']}"
+                self._fault("captures_twice", f"{ids} at {name}:{offset}")
+            captures[offset] = row
+        return captures
+
+    def _compare(self, name: str, record: WarcRecord, row: dict[str, Any] | None) -> None:
+        self._counts["records"] += 1
+        place = f"{name}:{record.offset}"
+        if row is None:
+            self._fault("records_without_capture", f"{place} {record.url}")
+        elif _as_record(record) != _as_row(row):
+            self._fault("captures_without_record", f"{row['capture_id']} differs from {place}")
+
+    def result(self, orphans: list[str]) -> dict[str, Any]:
+        """Counts and examples. orphans: WARC files that no capture names."""
+        examples = {kind: texts for kind, texts in self._examples.items() if texts}
+        if orphans:
+            examples["orphan_files"] = orphans[:EXAMPLES]
+        faults = {kind: self._counts[kind] for kind in _FAULTS}
+        return {
+            "ok": not any(faults.values()),
+            **self._counts,
+            **faults,
+            "orphan_files": len(orphans),
+            "examples": examples,
+        }
+
+
+def _as_record(record: WarcRecord) -> tuple[Any, ...]:
+    """What a record has in common with its capture."""
+    return record.length, record.type, record.headers.get("warc-record-id"), record.url
+
+
+def _as_row(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What a capture has in common with its record."""
+    return (
+        row["warc_record_length"],
+        row["record_type"],
+        row["warc_record_id"],
+        target_uri(row["url"]),
     )
-    wrong = sum(counts[kind] for kind in faults)
-    return {
-        "ok": not wrong,
-        **counts,
-        **{kind: counts[kind] for kind in faults},
-        "orphan_files": len(orphans),
-        "examples": (
-            {k: v for k, v in faults.items() if v}
-            | ({"orphan_files": orphans[:EXAMPLES]} if orphans else {})
-        ),
-    }
 
 
-def reconcile_text(found: dict[str, Any]) -> str:
+def reconcile_text(result: dict[str, Any]) -> str:
+    """The result of reconcile for a terminal."""
     lines = [
-        f"{found['captures']} captures, {found['records']} records in {found['files']} WARC files:"
-        f" {'N = N' if found['ok'] else 'they differ'}"
+        f"{result['captures']} captures, {result['records']} records in {result['files']} WARC"
+        f" files: {'N = N' if result['ok'] else 'they differ'}"
     ]
-    lines += [
-        f"  {kind}: {found[kind]}, for example {', '.join(examples)}"
-        for kind, examples in found["examples"].items()
-    ]
+    for kind, examples in result["examples"].items():
+        lines.append(f"  {kind}: {result[kind]}, for example {', '.join(examples)}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Marks in a crawl's state while its tables are rewritten as a whole: nothing else works on it then."""
+"""Marks in a crawl's state while its tables are rewritten: nothing else works on it then."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""WARC files that are replaced by others without some of their records, and the captures that
-follow the records kept.
-"""
+"""Replaces WARC files by others without some of their records, and repoints their captures."""
 
 from __future__ import annotations
 
@@ -9,9 +7,9 @@ import hashlib
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from pyspark.sql import DataFrame, functions as F
 
@@ -21,64 +19,65 @@ from crawlkit.adapters.warc.rewrite import Blank, Gone, rewrite
 from crawlkit.crawl.state import CrawlError
 from crawlkit.round.job import Job
 
-Moves = Mapping[
-    str, tuple[str, dict[int, int]]
-]  # old file -> new file, and where its records stand there
+# the new file's name, and the offset there of each record by its old offset
+Place = tuple[str, dict[int, int]]
+Moves = Mapping[str, Place]  # by the old file's name
 POINTER = ("warc_filename", "warc_record_offset", "warc_record_length", "warc_record_id")
 _MARK = re.compile(r"-p[0-9a-f]{8}(?=\.warc\.gz\Z)")
 
 
-def rewritten(
+def rewrite_without(
     job: Job, name: str, what: str, gone: Gone, blank: Blank | None = None
-) -> tuple[str, dict[int, int]] | None:
-    """Stores the file without the records that are `gone`, under a name that depends on its own and
-    on `what` is gone: a repeat finds it there.
+) -> Place | None:
+    """Store a WARC file anew, without the records that are `gone`.
 
-    None if it holds nothing of them.
+    The new name depends on the old one and on `what` is removed, so a repeat finds the file there.
+    Returns None if the file holds nothing of that. Raises CrawlError if the new name is taken.
     """
-    mark = hashlib.sha256(f"{name} {what}".encode()).hexdigest()[:8]
-    new = _MARK.sub("", name).removesuffix(".warc.gz") + f"-p{mark}.warc.gz"
+    new = _name_without(name, what)
     folder = spool_folder(job.cfg, job.crawl.warc_place)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix="rewrite-", suffix=".tmp") as tmp:
-        with _at_hand(job.crawl.warc, name, folder) as source:
+        with _local_copy(job.crawl.warc, name, folder) as source:
             moved, changed = rewrite(source, tmp, gone, blank)
         if not changed:
             return None
         tmp.flush()
-        if (
-            not job.crawl.warc.put_file_if_absent(new, Path(tmp.name))
-            and job.crawl.warc.size(new) != tmp.tell()
-        ):
+        is_new = job.crawl.warc.put_file_if_absent(new, Path(tmp.name))
+        if not is_new and job.crawl.warc.size(new) != tmp.tell():
             raise CrawlError(f"{new} exists with another size: remove it if no capture names it")
     return new, moved
 
 
+def _name_without(name: str, what: str) -> str:
+    mark = hashlib.sha256(f"{name} {what}".encode()).hexdigest()[:8]
+    return _MARK.sub("", name).removesuffix(".warc.gz") + f"-p{mark}.warc.gz"
+
+
 @contextlib.contextmanager
-def _at_hand(warcs: Objects, name: str, folder: Path) -> Iterator[BinaryIO]:
-    """The file on a local disk: each record is read twice, which would be two requests to a
-    store.
+def _local_copy(warcs: Objects, name: str, folder: Path) -> Iterator[BinaryIO]:
+    """The file on a local disk.
+
+    Each record is read twice, which would be two requests to a store.
     """
-    with warcs.open_range(name) as there:
+    with warcs.open_range(name) as stored:
         if warcs.local_path(name) is not None:
-            yield there
+            yield stored
             return
-        with tempfile.TemporaryFile(dir=folder) as here:
-            shutil.copyfileobj(there, here, 1 << 20)
-            here.seek(0)
-            yield here
+        with tempfile.TemporaryFile(dir=folder) as copy:
+            shutil.copyfileobj(stored, copy, 1 << 20)
+            copy.seek(0)
+            yield copy
 
 
-def followed(job: Job, captures: DataFrame, moves: Moves) -> DataFrame:
-    """Captures with the places of their records in the new files; one whose record is in none any
-    more points nowhere.
+def repoint_captures(job: Job, captures: DataFrame, moves: Moves) -> DataFrame:
+    """Captures with the places of their records in the new files.
+
+    captures: rows of that table. A capture whose record is in none of the new files gets none.
     """
-
-    places = job.spark.createDataFrame(
-        [(old, o, new, n) for old, (new, moved) in moves.items() for o, n in moved.items()],
-        "warc_filename string, warc_record_offset bigint, new_name string, new_offset bigint",
+    at = captures.join(
+        F.broadcast(_new_places(job, moves)), ["warc_filename", "warc_record_offset"], "left"
     )
-    at = captures.join(F.broadcast(places), ["warc_filename", "warc_record_offset"], "left")
     stays = (
         F.col("new_name").isNotNull()
         | F.col("warc_filename").isNull()
@@ -88,25 +87,27 @@ def followed(job: Job, captures: DataFrame, moves: Moves) -> DataFrame:
         "warc_filename": F.coalesce("new_name", "warc_filename"),
         "warc_record_offset": F.coalesce("new_offset", "warc_record_offset"),
     }
-    return at.withColumns({c: F.when(stays, new.get(c, F.col(c))) for c in POINTER}).drop(
-        "new_name", "new_offset"
+    pointers = {c: F.when(stays, new.get(c, F.col(c))) for c in POINTER}
+    return at.withColumns(pointers).drop("new_name", "new_offset")
+
+
+def _new_places(job: Job, moves: Moves) -> DataFrame:
+    """warc_filename, warc_record_offset -> new_name, new_offset."""
+    rows = [
+        (old_name, old_offset, new_name, new_offset)
+        for old_name, (new_name, moved) in moves.items()
+        for old_offset, new_offset in moved.items()
+    ]
+    return job.spark.createDataFrame(
+        rows,
+        "warc_filename string, warc_record_offset bigint, new_name string, new_offset bigint",
     )
 
 
-def rounds_of(job: Job, files: Any) -> list[str]:
-    """Rounds with captures in some files."""
-
-    return (
-        sorted(
-            r[0]
-            for r in (
-                job.read("captures")
-                .where(F.col("warc_filename").isin(list(files)))
-                .select("round_id")
-                .distinct()
-                .collect()
-            )
-        )
-        if files
-        else []
-    )
+def rounds_of(job: Job, files: Iterable[str]) -> list[str]:
+    """Rounds with captures in some WARC files, ascending."""
+    names = list(files)
+    if not names:
+        return []
+    captures = job.read("captures").where(F.col("warc_filename").isin(names))
+    return sorted(r[0] for r in captures.select("round_id").distinct().collect())

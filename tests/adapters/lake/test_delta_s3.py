@@ -12,7 +12,7 @@ import boto3
 import pytest
 from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.lake.table_reader import TableError
-from crawlkit.adapters.store import s3_objects
+from crawlkit.adapters.store import s3_client
 from crawlkit.adapters.store.objects import StoreRefused, StoreUnavailable
 
 from tests.adapters.lake.test_delta import reject
@@ -255,10 +255,10 @@ def no_credentials(monkeypatch, tmp_path):
             monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    for cached in (s3_objects._session, s3_objects._client):
+    for cached in (s3_client.session_of, s3_client.client_of):
         cached.cache_clear()
     yield
-    for cached in (s3_objects._session, s3_objects._client):
+    for cached in (s3_client.session_of, s3_client.client_of):
         cached.cache_clear()
 
 
@@ -267,7 +267,7 @@ def test_credentials_come_from_the_whole_chain_and_go_nowhere(
 ):
     for look in (
         lambda: tables(endpoint, tmp_path).replace("rejects", []),
-        lambda: s3_objects.delta_options(settings(endpoint)),
+        lambda: s3_client.delta_options(settings(endpoint)),
     ):
         with pytest.raises(StoreRefused, match="set credentials by the AWS chain"):
             look()
@@ -276,13 +276,13 @@ def test_credentials_come_from_the_whole_chain_and_go_nowhere(
         f"[crawler]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n"
     )
     monkeypatch.setenv("AWS_PROFILE", "crawler")
-    for cached in (s3_objects._session, s3_objects._client):
+    for cached in (s3_client.session_of, s3_client.client_of):
         cached.cache_clear()
     t = tables(endpoint, tmp_path)
     t.replace("rejects", [reject("r1", "parse", 1)])
     t.append("rejects", [reject("r1", "parse", 2)])
     assert numbers(t) == Counter([1, 2])
-    options = s3_objects.delta_options(settings(endpoint))
+    options = s3_client.delta_options(settings(endpoint))
     assert options["aws_secret_access_key"] == secret and options["aws_access_key_id"] == key
     client = boto3.session.Session().client("s3", endpoint_url=endpoint)
     stored = [

@@ -10,7 +10,7 @@ import random
 import threading
 
 import pytest
-from crawlkit.adapters.store import s3_objects as objects_s3
+from crawlkit.adapters.store import s3_calls, s3_client, s3_objects
 from crawlkit.adapters.store.objects import ObjectMissing, StoreFull, StoreRefused, StoreUnavailable
 from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config import S3
@@ -37,8 +37,8 @@ def proxy(endpoint):
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch):
-    monkeypatch.setattr(objects_s3, "_FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(objects_s3, "_LAST_PAUSE_S", 0.05)
+    monkeypatch.setattr(s3_calls, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(s3_calls, "_LAST_PAUSE_S", 0.05)
 
 
 def at(url, name, **more):
@@ -107,7 +107,7 @@ def test_an_upload_that_fails_leaves_nothing(proxy, tmp_path):
 
 
 def test_a_listing_longer_than_a_page(endpoint, tmp_path, monkeypatch):
-    monkeypatch.setattr(objects_s3, "_PAGE", 10)
+    monkeypatch.setattr(s3_objects, "_PAGE", 10)
     store = at(endpoint, tmp_path.name)
     keys = sorted(f"k/{n}" for n in range(35))
     for key in keys:
@@ -137,7 +137,7 @@ def test_errors_name_bucket_key_and_fix(endpoint, tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    objects_s3._session.cache_clear()  # it holds the credentials that it has found
+    s3_client.session_of.cache_clear()  # it holds the credentials that it has found
     with pytest.raises(StoreRefused, match="AWS_ACCESS_KEY_ID"):
         open_objects("s3://crawl/x", settings(endpoint, timeout_s=1.5)).get("a")
     assert "secret" not in repr(S3()).lower()
@@ -202,7 +202,7 @@ def test_counters_and_claims_survive_every_fault(endpoint, tmp_path, seed):
 def test_a_forked_process_has_a_client_of_its_own():
     cfg = S3(region="eu-west-1")
     assert (
-        objects_s3._client(cfg, os.getpid())
-        is objects_s3._client(cfg, os.getpid())
-        is not objects_s3._client(cfg, 1)
+        s3_client.client_of(cfg, os.getpid())
+        is s3_client.client_of(cfg, os.getpid())
+        is not s3_client.client_of(cfg, 1)
     )

@@ -64,7 +64,7 @@ class Tables(TableReader):
         spark: Callable[[], SparkSession],
         root: str,
         guard: Callable[[], None] = lambda: None,
-        s3: S3 = S3(),
+        s3: S3 | None = None,
         spool: Path | None = None,
     ) -> None:
         """Opens nothing.
@@ -75,7 +75,7 @@ class Tables(TableReader):
             guard: called just before each commit.
             spool: local folder of files on their way to S3.
         """
-        super().__init__(root, s3)
+        super().__init__(root, s3 or S3())
         self._spark = spark
         self.guard = guard
         self._spool = spool or Path(tempfile.gettempdir())
@@ -83,6 +83,7 @@ class Tables(TableReader):
 
     @functools.cached_property
     def spark(self) -> "SparkSession":
+        """The Spark session, started on first use."""
         return self._spark()
 
     @contextlib.contextmanager
@@ -179,8 +180,9 @@ class Tables(TableReader):
         return [add_action(r.asDict()) for r in written.collect()]
 
     def writer(self, name: str) -> Callable[[], TableWriter]:
-        """Makes, in a task, a writer of data files; their rows (FILES_DDL) are for `files` and
-        `commit`.
+        """A function that makes, in a Spark task, a writer of the table's data files.
+
+        The rows that the writer yields (FILES_DDL) are for `files` and `commit`.
         """
         return functools.partial(TableWriter, TABLES[name], self._where(TABLES[name]))
 
@@ -332,8 +334,9 @@ class Tables(TableReader):
             time.sleep(_PAUSE_S)
 
     def abort_unfinished(self, begun_before: float) -> int:
-        """Remove uploads of data files, and this machine's files on their way to the store, that
-        began before a time (Unix s) and were never finished; how many.
+        """Remove what writers have left unfinished since before a time (Unix s); how many.
+
+        These are uploads of data files, and this machine's files on their way to the store.
         """
         if self._store is None:
             return 0

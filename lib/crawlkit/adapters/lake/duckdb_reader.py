@@ -1,5 +1,4 @@
-"""A crawl's tables and views in DuckDB: answers in a second, without a JVM; and sums over a large
-table.
+"""A crawl's tables and views in DuckDB: queries in a second, without a JVM.
 
 Functions of Spark's SQL that DuckDB has under other names are macros here, so that the views and
 docs/queries.md are one text for both.
@@ -100,11 +99,11 @@ def _used(query: str, views: Mapping[str, str]) -> dict[str, str]:
 def aggregate(
     tables: Tables, name: str, query: str, values: Sequence[Any] = (), part: Part | None = None
 ) -> list[tuple[Any, ...]]:
-    """Rows of a SELECT over a table (of some partitions), which it calls `t`; `values` stand for
-    its `?`. Raises TableError, StoreUnavailable.
+    """Rows of a SELECT over a table, or some partitions of it.
 
-    Only the columns that it names are read, and what it adds up never is in memory. Not for columns
-    that a later version added, nor partition columns.
+    query: names the table `t`; values: of its `?`. Only the columns that it names are read, and
+    what it adds up never is in memory as a whole. Not for columns that a later version added, nor
+    for partition columns. Raises TableError, StoreUnavailable.
     """
     files = tables.local_files(name, part)
     try:

@@ -1,5 +1,6 @@
-"""Parquet data files of Delta tables: written by Spark's Python workers or the driver, told as add
-actions.
+"""Parquet data files of Delta tables, and the add actions that put them into a table.
+
+Spark's Python workers write them, or the driver.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ class _File:
         self.held_bytes = self.written = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Append rows; a row group is written once GROUP_BYTES are held."""
         self.held.append(batch)
         self.held_bytes += batch.nbytes
         if self.held_bytes > GROUP_BYTES:
@@ -137,6 +139,7 @@ class _File:
             self.held, self.held_bytes = [], 0
 
     def close(self, t: Table) -> pa.RecordBatch:
+        """Complete the file and store it; its row (FILES)."""
         self._flush()
         self.writer.close()
         size = self.path.stat().st_size

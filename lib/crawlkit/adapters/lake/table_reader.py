@@ -48,6 +48,7 @@ class TableReader:
         self._seen: set[str] = set()
 
     def path(self, name: str) -> str:
+        """The place of a table."""
         return f"{self.root}/{TABLES[name].name}"
 
     def exists(self, name: str) -> bool:
@@ -104,8 +105,9 @@ class TableReader:
             raise self.unreadable(name, e) from None
 
     def dataset(self, name: str, part: Part | None = None) -> pyarrow.dataset.Dataset:
-        """The table's current files, read as they are asked for; without rows where there is no
-        table. Raises TableError.
+        """The table's current files as an Arrow dataset, read lazily; no rows if there is no table.
+
+        Raises TableError.
         """
         import pyarrow.dataset as ds  # it loads pandas, which takes 0.4 s
 
@@ -135,8 +137,9 @@ class TableReader:
         return dataset.filter(functools.reduce(operator.and_, wanted)) if wanted else dataset
 
     def count(self, name: str, part: Part | None = None, above: Above | None = None) -> int:
-        """Rows of some partitions (None: of the table), from the log alone; with `above`, of the
-        files that have such a row.
+        """Rows of some partitions (None: of the table), from the log alone.
+
+        above: only files that have a row above it are counted, with all their rows.
         """
         return (
             sum(n for _, _, n in self._files(self._log(name), part, above))
@@ -163,7 +166,7 @@ class TableReader:
         """delta-rs' storage options."""
         if self._store is None:
             return None
-        from crawlkit.adapters.store.s3_objects import delta_options
+        from crawlkit.adapters.store.s3_client import delta_options
 
         return delta_options(self._s3)
 

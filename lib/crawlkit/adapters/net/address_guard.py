@@ -1,8 +1,7 @@
-"""The one gate to the network: which URL may be connected to, and at which address (REQUIREMENTS
-E5).
+"""The one gate to the network: which URL may be fetched, and at which address (REQUIREMENTS E5).
 
-Role: whoever opens a connection asks here first and connects to exactly the addresses that come
-back, never to a name, so that no second look-up can change what was checked.
+Role: every connection is admitted here first and goes to exactly the addresses that are returned,
+never to a name, so that no second look-up can change what was checked.
 """
 
 from __future__ import annotations
@@ -26,7 +25,10 @@ DIRECT = Proxy("", "", 0)  # a host that is excepted from a proxy of `*`
 
 
 class Resolves(Protocol):
-    async def resolve(self, name: str) -> Lookup: ...
+    """The seam to name resolution (dns.Resolver)."""
+
+    async def resolve(self, name: str) -> Lookup:
+        """Addresses of a host name. Raises Refused (DNS_NXDOMAIN, DNS_FAIL)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,9 @@ def _split_port(text: str) -> tuple[str, int | None]:
 
 
 class Guard:
-    """Applies config.Fetch (ports, allow_private, deny, connect_to) to URLs; `resolver` turns names
-    into addresses.
+    """Applies config.Fetch (ports, allow_private, deny, connect_to) to URLs.
+
+    `resolver` turns names into addresses.
     """
 
     def __init__(self, fetch: Fetch, resolver: Resolves) -> None:
@@ -117,13 +120,15 @@ class Guard:
         return place
 
     def proxy_of(self, host: str) -> Proxy | None:
-        """The proxy through which a host is asked."""
+        """The proxy through which a host is fetched."""
         found = of_host(self._proxies, host) if self._proxies else None
         return None if found is DIRECT else found
 
     async def admit(self, place: Place) -> Admitted:
-        """The addresses to connect to, every one checked; behind a proxy they are checked as far as
-        they can be known here. Raises Refused (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL).
+        """The addresses to connect to, every one checked.
+
+        Behind a proxy they are checked as far as they can be known here. Raises Refused
+        (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL).
         """
         mapped = of_host(self._connect_to, place.host) if self._connect_to else None
         port, stale, named, proxy = place.port, False, False, self.proxy_of(place.host)
@@ -156,9 +161,7 @@ class Guard:
         )
 
     async def _known(self, host: str) -> tuple[str, ...]:
-        """What a name leads to as seen from here; none if that cannot be told: then it is the
-        proxy's to say.
-        """
+        """The addresses of a name as seen from here; none if that is unknown: the proxy decides."""
         try:
             return (await self._resolver.resolve(host)).addresses[:MAX_ADDRESSES]
         except Refused:

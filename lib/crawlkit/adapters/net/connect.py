@@ -1,6 +1,4 @@
-"""New connections: to checked addresses one after the other, or through a proxy, with TLS where the
-URL says so.
-"""
+"""New connections: to checked addresses in turn, or through a proxy; TLS for https."""
 
 from __future__ import annotations
 
@@ -40,15 +38,16 @@ class Dialer:
         self._unverified = frozenset(h.lower() for h in fetch.unverified_tls_hosts)
 
     async def open(self, place: Place, left_s: Callable[[], float]) -> Connection:
-        """A connection that may carry the request; the caller cancels it when no time is left
-        (`left_s`). Raises Refused.
+        """A connection that may carry the request. Raises Refused.
+
+        left_s: seconds that are left; the caller cancels the call when there are none.
         """
         admitted = await self._guard.admit(place)
         if admitted.proxy is not None:
             return await self._through(admitted.proxy, place, admitted)
         failure: OSError | None = None
         addresses = admitted.addresses[:MAX_TRIES]
-        for left, ip in zip(range(len(addresses), 0, -1), addresses):
+        for left, ip in zip(range(len(addresses), 0, -1), addresses, strict=True):
             try:
                 if left == 1:
                     return await self.dial(place, admitted, ip)
@@ -61,7 +60,7 @@ class Dialer:
         raise connect_reason(failure)
 
     async def _through(self, proxy: Proxy, place: Place, admitted: Admitted) -> Connection:
-        """The operator's proxy may stand anywhere: its address is not checked."""
+        """A connection through the operator's proxy; its address may be anything."""
         try:
             address = str(ip_address(proxy.host))
         except ValueError:

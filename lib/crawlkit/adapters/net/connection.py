@@ -16,8 +16,9 @@ SMALL_BYTES = 64 * 1024  # a body that is no longer than this waits for nobody
 
 
 class Exchange:
-    """One request under way: its clocks (effective seconds, see Engine) and what to do when they
-    run out.
+    """One request under way: its clocks, and what to do when they run out.
+
+    Times are effective seconds, see Engine.
     """
 
     __slots__ = (
@@ -55,8 +56,9 @@ class Exchange:
         self.grace = self.window_at = None
 
     def postpone(self, seconds: float) -> bool:
-        """We did not read, for want of memory: that time is not the server's, up to one deadline of
-        it.
+        """Take time in which we did not read, for want of memory, off the server's account.
+
+        Returns False once that exceeds one deadline.
         """
         if seconds > self.patience:
             return False
@@ -66,8 +68,9 @@ class Exchange:
         return True
 
     def check(self, now: float, min_rate: int) -> None:
-        """Gives up what has run out of time at `now`, or whose body comes slower than `min_rate`
-        bytes a second.
+        """Give up what has run out of time at `now`, or whose body is too slow.
+
+        min_rate: bytes a second.
         """
         seen = self.reader.received if self.reader else 0
         if now >= (self.deadline if self.reader else self.connect_deadline):
@@ -142,8 +145,9 @@ class Budget:
         self._go_on()
 
     def tick(self) -> None:
-        """Now and then: a leader that has brought nothing since the last time makes way; where
-        there is room, another goes on.
+        """Let another connection read on, if there is room or the leader has brought nothing.
+
+        To be called now and then.
         """
         held = -1 if self._leader is None else self._leader.held
         if self._waiting and held >= 0 and held == self._led:
@@ -155,6 +159,7 @@ class Budget:
         self._led = held
 
     def waits(self, connection: Connection | None) -> bool:
+        """Whether a connection is parked for want of memory."""
         return connection in self._waiting
 
     def _park(self, connection: Connection) -> None:
@@ -176,9 +181,7 @@ class Budget:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One transport; reads into the engine's one buffer and feeds the reader of the exchange under
-    way.
-    """
+    """One transport: it reads into the engine's buffer and feeds the reader under way."""
 
     __slots__ = (
         "_buffer",
@@ -213,12 +216,15 @@ class Connection(asyncio.BufferedProtocol):
         self.notes: list[str] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport (asyncio.BaseProtocol)."""
         self.transport = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        """The engine's buffer, whatever the hint (asyncio.BufferedProtocol)."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
+        """Feed the reader with what has come (asyncio.BufferedProtocol)."""
         reader = self.reader
         if reader is None:  # bytes that nobody asked for
             self.abort()
@@ -245,10 +251,12 @@ class Connection(asyncio.BufferedProtocol):
             self.held = 0
 
     def eof_received(self) -> bool:
+        """End the exchange; the transport closes itself (asyncio.BufferedProtocol)."""
         self._end(self._closed_well())
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """End the exchange and mark the connection as lost (asyncio.BaseProtocol)."""
         self.lost = exc or True
         self._end(False)
 
@@ -278,13 +286,16 @@ class Connection(asyncio.BufferedProtocol):
         return self.waiter
 
     def finish(self) -> None:
+        """Wake the one that waits for the exchange."""
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
 
     def abort(self) -> None:
+        """Close at once, without a goodbye."""
         if self.transport is not None:
             self.transport.abort()
 
     @property
     def open(self) -> bool:
+        """Whether a request can still be sent."""
         return not self.lost and not self.transport.is_closing()

@@ -1,5 +1,4 @@
-"""Names to addresses: a cache with the records' own lifetimes over several name servers
-(REQUIREMENTS E3).
+"""Names to addresses: a cache with the records' own lifetimes over name servers (REQUIREMENTS E3).
 
 Nothing here raises for what a server answers: `Resolver.resolve` raises Refused (DNS_NXDOMAIN,
 DNS_FAIL) only.
@@ -39,8 +38,9 @@ _SYSTEM_TTL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """An answer of a resolver: addresses, or `error` DNS_NXDOMAIN (no such name, no address) or
-    DNS_FAIL.
+    """An answer of a resolver: addresses, or `error`.
+
+    The error is DNS_NXDOMAIN (no such name, no address) or DNS_FAIL.
     """
 
     addresses: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ class Resolver:
 
 
 class _UdpServer:
-    """A server asked by UDP, and by TCP where the reply does not fit (RFC 1035 4.2, RFC 7766)."""
+    """A server queried by UDP, and by TCP if the reply does not fit (RFC 1035 4.2, RFC 7766)."""
 
     def __init__(self, setting: str) -> None:
         self.name, self._port = _address_port(setting)
@@ -192,10 +192,10 @@ class _UdpServer:
 
 
 class NameServers:
-    """Asks name servers (RFC 1035) in turn: the first that is not backing off; one that fails waits
-    1, 2, 4 ... 60 s.
+    """Queries name servers (RFC 1035) in turn: the first that is not backing off.
 
-    `servers`: address, address:port, or https://host/path (RFC 8484, verified by `tls`).
+    One that fails waits 1, 2, 4 ... 60 s. `servers`: address, address:port, or https://host/path
+    (RFC 8484, verified by `tls`).
     """
 
     def __init__(
@@ -249,6 +249,7 @@ class NameServers:
         return Lookup(error=Reason.DNS_FAIL, detail=detail)
 
     async def close(self) -> None:
+        """Close the connections to the servers."""
         for server in self._servers:
             if isinstance(server, HttpsServer):
                 await server.close()
@@ -271,7 +272,7 @@ def _read(reply: dns.message.Message) -> Lookup:
 
 
 async def system_query(name: str) -> Lookup:
-    """The system's own resolver (in a thread); it tells no lifetimes."""
+    """Query the system's own resolver, in a thread; it returns no lifetimes."""
     try:
         rows = await asyncio.get_running_loop().getaddrinfo(name, 0, type=socket.SOCK_STREAM)
     except socket.gaierror as err:
@@ -287,8 +288,9 @@ async def system_query(name: str) -> Lookup:
 
 
 def make_resolver(servers: Sequence[str] = ()) -> Resolver:
-    """A resolver over these name servers (config.Fetch.resolvers), else the system's, else the
-    system's library.
+    """A resolver over these name servers (config.Fetch.resolvers).
+
+    Without any, over the system's name servers, else the system's library.
     """
     if not servers:
         try:

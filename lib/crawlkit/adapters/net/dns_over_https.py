@@ -1,4 +1,4 @@
-"""DNS over HTTPS (RFC 8484): one server, asked by POST over connections that are kept."""
+"""DNS over HTTPS (RFC 8484): one server, queried by POST over connections that are kept."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class HttpsServer:
-    """`url`: https://host[:port]/path; its host is the operator's word, and no address of it is
-    refused.
+    """One server, at https://host[:port]/path.
+
+    It is the operator's choice, so no address is refused.
     """
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
@@ -67,6 +68,7 @@ class HttpsServer:
         return reply
 
     async def close(self) -> None:
+        """Close the connections that are kept."""
         while self._idle:
             self._idle.pop()[1].close()
 

@@ -1,10 +1,8 @@
-"""The fetch engine: one per slot process, asyncio, HTTP/1.1 over checked addresses (REQUIREMENTS
-E1, E2, E5).
+"""The fetch engine: HTTP/1.1 over checked addresses, one a slot process (REQUIREMENTS E1, E2, E5).
 
 `Engine.fetch` never raises for anything that the other side does. A deadline counts only time in
-which our
-thread could listen: a ticker measures how late the loop runs, and that stall is taken off every
-    clock.
+which our thread could listen: a ticker measures how late the loop runs, and that stall is taken off
+every clock.
 """
 
 from __future__ import annotations
@@ -76,7 +74,7 @@ def request_bytes(request: FetchRequest, target: str) -> bytes:
                 start,
                 *(
                     line
-                    for line, field in zip(lines, request.headers)
+                    for line, field in zip(lines, request.headers, strict=True)
                     if not _BREAK.search("".join(field))
                 ),
                 "\r\n",
@@ -86,8 +84,9 @@ def request_bytes(request: FetchRequest, target: str) -> bytes:
 
 
 def type_refused(content_type: str | None, allowed: Sequence[str]) -> bool:
-    """Is this Content-Type outside the allowed beginnings? A missing one is not, nor is anything if
-    none are given.
+    """Whether a Content-Type is outside the allowed prefixes.
+
+    A missing one is not, nor is any if `allowed` is empty.
     """
     return bool(allowed and content_type and content_type.strip()) and not sole_type(
         content_type
@@ -95,7 +94,7 @@ def type_refused(content_type: str | None, allowed: Sequence[str]) -> bool:
 
 
 def without_credentials(url: str) -> str:
-    """The URL, or what was given as one, without what stands before @ in its authority."""
+    """The URL, or what was passed as one, without the user information (RFC 3986, 3.2.1)."""
     scheme, sep, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     return (
@@ -221,7 +220,7 @@ class Engine:
         while True:
             refused: list[str] = []
 
-            def refuses(reader: ResponseReader) -> bool:
+            def refuses(reader: ResponseReader, refused: list[str] = refused) -> bool:
                 kind = header_list(reader.headers, "content-type")
                 if reader.status // 100 == 2 and type_refused(kind, allowed):
                     refused.append(kind[:200])

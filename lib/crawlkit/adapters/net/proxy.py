@@ -1,8 +1,8 @@
-"""Egress through proxies (REQUIREMENTS E4): HTTP (RFC 9110 9.3.6 CONNECT, RFC 9112 3.2.2 absolute
-form) and SOCKS 5 (RFC 1928, 1929).
+"""Egress through proxies (REQUIREMENTS E4).
 
-The proxy resolves the name; so there is no address of the server's to connect to or to record. Its
-credentials stand in no message.
+HTTP (RFC 9110 9.3.6 CONNECT, RFC 9112 3.2.2 absolute form) and SOCKS 5 (RFC 1928, 1929). The proxy
+resolves the name; so there is no address of the server to connect to or to record. Its credentials
+are in no message.
 """
 
 from __future__ import annotations

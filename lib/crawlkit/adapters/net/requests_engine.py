@@ -36,10 +36,13 @@ class _CheckedAdapter(HTTPAdapter):
     """Connects to the address that was checked; name and port of the URL stay in Host and SNI."""
 
     def __init__(self, place: Place, admitted: Admitted, tls: ssl.SSLContext) -> None:
-        self._place, self._admitted, self._tls = place, admitted, tls
+        self._place = place
+        self._admitted = admitted
+        self._tls = tls
         super().__init__(max_retries=0)
 
     def get_connection_with_tls_context(self, request, verify, proxies=None, cert=None):  # noqa: ANN001, ANN201 (signature of requests)
+        """A pool for the checked address (requests.adapters.HTTPAdapter)."""
         where = {
             "host": self._admitted.addresses[0],
             "port": self._admitted.port,
@@ -60,7 +63,7 @@ class _CheckedAdapter(HTTPAdapter):
 
 
 class RequestsEngine:
-    """Same interface and same limits as fetcher.Engine; no connection is kept."""
+    """Same interface and same limits as engine.Engine; no connection is kept."""
 
     def __init__(
         self, fetch: Fetch, resolver: Resolves | None = None, *, tls: ssl.SSLContext | None = None
@@ -80,7 +83,7 @@ class RequestsEngine:
         content_types: Sequence[str] | None = None,
         max_body_bytes: int | None = None,
     ) -> Answer:
-        """As fetcher.Engine.fetch."""
+        """As engine.Engine.fetch."""
         answer = Answer(
             without_credentials(request.url), wall_start=time.time(), mono_start=time.monotonic()
         )
@@ -122,49 +125,52 @@ class RequestsEngine:
             session.trust_env = False
             session.mount(f"{place.scheme}://", _CheckedAdapter(place, admitted, tls))
             session.headers.clear()
-            prepared = session.prepare_request(
-                requests.Request(
-                    request.method,
-                    place.url,
-                    headers={n: v for n, v in request.headers if n.lower() != "connection"},
-                )
-            )
-            try:
-                got = session.send(
-                    prepared,
-                    stream=True,
-                    allow_redirects=False,
-                    verify=tls.check_hostname,
-                    timeout=(min(self._fetch.connect_timeout_s, timeout_s), timeout_s),
-                )
-            except (
-                requests.RequestException,
-                HTTPError,
-                HTTPException,
-                OSError,
-                ValueError,
-            ) as err:
-                raise _reason(err) from None
-            with got:
-                raw: HTTPResponse = got.raw
-                answer.notes += ["tls_unverified"] * (unverified and place.scheme == "https") + [
-                    "dns_stale"
-                ] * admitted.stale
-                answer.status, answer.reason_phrase = got.status_code, got.reason or ""
-                answer.http_version = {10: "1.0", 11: "1.1"}.get(raw.version, "")
-                answer.headers = list(raw.headers.items())
-                lines = [
-                    f"HTTP/{answer.http_version} {answer.status} {answer.reason_phrase}",
-                    *(f"{n}: {v}" for n, v in answer.headers),
-                ]
-                answer.header_bytes = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
-                answer.transfer_decoded = (
-                    "chunked" in raw.headers.get("transfer-encoding", "").lower()
-                )
-                kind = raw.headers.get("content-type")
-                if answer.status // 100 == 2 and type_refused(kind, allowed):
+            connect_s = min(self._fetch.connect_timeout_s, timeout_s)
+            with _open(session, request, place, tls, (connect_s, timeout_s)) as response:
+                answer.notes += ["tls_unverified"] * (unverified and place.scheme == "https")
+                answer.notes += ["dns_stale"] * admitted.stale
+                _take_head(answer, response)
+                kind = response.raw.headers.get("content-type")
+                if response.status_code // 100 == 2 and type_refused(kind, allowed):
                     raise Refused(Reason.CONTENT_TYPE, kind[:200])
-                answer.body, answer.truncated = _read(raw, max_body, ends)
+                answer.body, answer.truncated = _read(response.raw, max_body, ends)
+
+
+def _open(
+    session: requests.Session,
+    request: FetchRequest,
+    place: Place,
+    tls: ssl.SSLContext,
+    timeout_s: tuple[float, float],
+) -> requests.Response:
+    """Send a request; its response, whose body is not read yet. Raises Refused."""
+    headers = {n: v for n, v in request.headers if n.lower() != "connection"}
+    prepared = session.prepare_request(requests.Request(request.method, place.url, headers=headers))
+    try:
+        return session.send(
+            prepared,
+            stream=True,
+            allow_redirects=False,
+            verify=tls.check_hostname,
+            timeout=timeout_s,
+        )
+    except (requests.RequestException, HTTPError, HTTPException, OSError, ValueError) as err:
+        raise _reason(err) from None
+
+
+def _take_head(answer: Answer, response: requests.Response) -> None:
+    """Take over status line and header of a response."""
+    raw: HTTPResponse = response.raw
+    answer.status = response.status_code
+    answer.reason_phrase = response.reason or ""
+    answer.http_version = {10: "1.0", 11: "1.1"}.get(raw.version, "")
+    answer.headers = list(raw.headers.items())
+    lines = [
+        f"HTTP/{answer.http_version} {answer.status} {answer.reason_phrase}",
+        *(f"{n}: {v}" for n, v in answer.headers),
+    ]
+    answer.header_bytes = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+    answer.transfer_decoded = "chunked" in raw.headers.get("transfer-encoding", "").lower()
 
 
 def _read(raw: HTTPResponse, max_body: int, ends: float) -> tuple[bytes, str | None]:

@@ -1,6 +1,4 @@
-"""Where a secret of the configuration comes from: so that it need not stand in the configuration
-itself (REQUIREMENTS E6).
-"""
+"""Where a secret of the configuration comes from, so that the configuration need not hold it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Sessions for the hosts that the operator named (REQUIREMENTS E6): request fields from the
-configuration, and cookies.
+"""Sessions for the hosts that the operator has named: request fields and cookies (REQUIREMENTS E6).
 
 Both live in memory for the length of a task, and go to the wire only: no record, row or log line
 has them.
@@ -22,10 +21,10 @@ SESSION = "session"  # note on an answer: its Set-Cookie lines must not be store
 
 
 class Session:
-    """One cookie jar a registered domain, for the hosts named in fetch.cookie_hosts; fields of
-    fetch.session_headers.
+    """A cookie jar for each registered domain, and the configured request fields.
 
-    Raises ConfigError if a secret cannot be read.
+    For the hosts named in fetch.cookie_hosts and fetch.session_headers. Raises ConfigError if a
+    secret cannot be read.
     """
 
     def __init__(self, fetch: Fetch, wall: Callable[[], float] = time.time) -> None:

@@ -15,8 +15,9 @@ _NAME_MISMATCH = {62, 64}  # host name, IP address
 
 @functools.cache
 def default_context() -> ssl.SSLContext:
-    """Verifies certificate and name against the trust store of the system, else of certifi (a
-    dependency of requests).
+    """Verifies certificate and name against the system's trust store, else that of certifi.
+
+    certifi is a dependency of requests.
     """
     context = ssl.create_default_context()
     if not context.cert_store_stats()["x509_ca"] and not ssl.get_default_verify_paths().capath:
@@ -36,9 +37,10 @@ def unverified_context() -> ssl.SSLContext:
 
 
 def prepared(context: ssl.SSLContext) -> ssl.SSLContext:
-    """What each of our contexts says beside whom it trusts: HTTP/1.1 alone, no session tickets,
-    since no connection resumes another, and no name of a server in a certificate's subject, which
-    Python takes where there is no alternative name (RFC 9525 2, 6.3).
+    """Set what all our contexts have in common; the same context.
+
+    HTTP/1.1 alone, no session tickets, since no connection resumes another, and no server name in a
+    certificate's subject, which Python accepts if there is no alternative name (RFC 9525 2, 6.3).
     """
     context.hostname_checks_common_name = False
     context.set_alpn_protocols(["http/1.1"])

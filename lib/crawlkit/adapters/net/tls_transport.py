@@ -62,10 +62,10 @@ class TlsTransport(asyncio.Transport):
         self._writing = self._paused = self._ended = False
 
     async def handshake(self, address: tuple[str, int] | None = None) -> None:
-        """Connects to `address` (None: the socket is connected) and agrees on TLS, then tells the
-        protocol of its connection.
+        """Connect to `address` (None: the socket is connected) and agree on TLS.
 
-        Raises OSError (SSLError); the transport is closed then.
+        Then the protocol's connection_made is called. Raises OSError (SSLError); the transport is
+        closed then.
         """
         shaken = self._shaken
         try:
@@ -85,28 +85,34 @@ class TlsTransport(asyncio.Transport):
             raise
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """The TLS object or the socket, by name (asyncio.BaseTransport)."""
         return {"ssl_object": self._tls, "socket": self._sock}.get(name, default)
 
     def is_closing(self) -> bool:
+        """Whether the connection has ended (asyncio.BaseTransport)."""
         return self._ended
 
     def write(self, data: bytes) -> None:
+        """Encrypt and send; what the socket does not take waits (asyncio.WriteTransport)."""
         if not self._ended:
             self._plain += data
             self._encrypt()
 
     def pause_reading(self) -> None:
+        """Read nothing until resume_reading (asyncio.ReadTransport)."""
         if not self._paused and not self._ended:
             self._paused = True
             self._loop.remove_reader(self._fd)
 
     def resume_reading(self) -> None:
+        """Read on after pause_reading (asyncio.ReadTransport)."""
         if self._paused and not self._ended:
             self._paused = False
             self._loop.add_reader(self._fd, self._readable)
             self._loop.call_soon(self._decrypt)
 
     def abort(self) -> None:
+        """Close at once (asyncio.WriteTransport)."""
         self._end(None)
 
     # -- the socket's side

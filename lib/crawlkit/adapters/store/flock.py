@@ -1,8 +1,8 @@
-"""A lock between the processes of one machine: the commit lock W and the driver's hold on a round,
-on a local folder.
+"""A lock between the processes of one machine, on a local folder.
 
-The kernel frees it when the holder dies, at any moment; a frozen holder keeps it. So no expiry is
-needed and no zombie can write (stores without flock: lease.LeaseLock).
+It serves as the commit lock W and as the driver's hold on a round. The kernel frees it when the
+holder dies, at any moment; a frozen holder keeps it. So no expiry is needed and no zombie can write
+(stores without flock: lease.LeaseLock).
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class FileLock:
         self._depth += 1
 
     def release(self) -> None:
+        """Leave; the lock is free once every acquire has its release."""
         self._depth -= 1
         if self._depth == 0 and self._file is not None:
             os.close(self._file)

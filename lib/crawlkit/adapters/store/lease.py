@@ -43,9 +43,7 @@ class LeaseLost(Exception):
 
 
 def monotonic() -> float:
-    """Seconds on a clock that never steps back and, where the system has one, counts suspended
-    time.
-    """
+    """Seconds on a clock that never steps back and, where it can, counts suspended time."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -228,10 +226,10 @@ class Lease:
 
 
 class LeaseLock:
-    """A lock on a lease, with the ways of flock.FileLock: the commit lock W and the hold on a round
-    where the state is in S3.
+    """A lock on a lease, with the methods of flock.FileLock.
 
-    `wait_s` is at least what a killed holder's lease may still run.
+    It serves as the commit lock W and as the hold on a round where the state is in S3. `wait_s` is
+    at least what a killed holder's lease may still run.
     """
 
     def __init__(
@@ -261,6 +259,7 @@ class LeaseLock:
         self._depth += 1
 
     def release(self) -> None:
+        """Leave; the lease is released once every acquire has its release."""
         self._depth -= 1
         if self._depth == 0 and self._lease is not None:
             self._lease.release()

@@ -24,10 +24,12 @@ class LocalObjects:
     root: Path
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
+        """As Objects.put_if_absent."""
         with self._temporary(io.BytesIO(data)) as tmp:
             return self._link(tmp, key)
 
     def put_file_if_absent(self, key: str, path: Path) -> bool:
+        """As Objects.put_file_if_absent; a hard link where the file system allows it."""
         with open(path, "rb") as src:
             os.fsync(src.fileno())
             with contextlib.suppress(OSError):  # another file system: copied
@@ -36,10 +38,12 @@ class LocalObjects:
                 return self._link(tmp, key)
 
     def put(self, key: str, data: bytes) -> None:
+        """As Objects.put."""
         with self._temporary(io.BytesIO(data)) as tmp:
             self._replace(tmp, key)
 
     def get(self, key: str) -> tuple[bytes, str]:
+        """As Objects.get."""
         try:
             data = self.local_path(key).read_bytes()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -47,6 +51,7 @@ class LocalObjects:
         return data, _etag(data)
 
     def compare_and_swap(self, key: str, data: bytes, etag: str | None) -> str | None:
+        """As Objects.compare_and_swap, between the processes of this machine."""
         with self._temporary(io.BytesIO(data)) as tmp, self._locked():
             try:
                 found = self.get(key)[1]
@@ -58,6 +63,7 @@ class LocalObjects:
             return _etag(data)
 
     def list(self, prefix: str = "") -> list[str]:
+        """As Objects.list."""
         folder = self.root / prefix.rpartition("/")[0]
         keys = []
         for where, dirs, files in os.walk(folder):
@@ -69,11 +75,13 @@ class LocalObjects:
         return sorted(keys)
 
     def delete(self, key: str) -> None:
+        """As Objects.delete."""
         self.local_path(key).unlink(missing_ok=True)
 
     def open_range(self, key: str, offset: int = 0, length: int | None = None) -> BinaryIO:
+        """As Objects.open_range."""
         try:
-            f = open(self.local_path(key), "rb")
+            f = open(self.local_path(key), "rb")  # noqa: SIM115 - the caller closes it
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise ObjectMissing(key) from None
         f.seek(offset)
@@ -83,21 +91,25 @@ class LocalObjects:
             return io.BytesIO(f.read(length))
 
     def size(self, key: str) -> int:
+        """As Objects.size."""
         try:
             return self.local_path(key).stat().st_size
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectMissing(key) from None
 
     def modified(self, key: str) -> float:
+        """As Objects.modified."""
         try:
             return self.local_path(key).stat().st_mtime
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectMissing(key) from None
 
     def abort_unfinished(self, begun_before: float) -> int:
+        """As Objects.abort_unfinished."""
         return sweep(self.root / TEMPORARY, begun_before)
 
     def local_path(self, key: str) -> Path:
+        """The file of a key. Raises ValueError for what is no key."""
         return self.root.joinpath(*key_parts(key))
 
     @contextlib.contextmanager
@@ -172,9 +184,7 @@ def _etag(data: bytes) -> str:
 
 
 def sweep(folder: Path, before: float) -> int:
-    """Remove files and empty folders below a folder that were last changed before a time (Unix s);
-    how many files.
-    """
+    """Remove files and empty folders last changed before a time (Unix s); how many files."""
     removed = 0
     for path in sorted(folder.rglob("*"), reverse=True) if folder.is_dir() else ():
         with contextlib.suppress(OSError):  # gone, or a folder that is not empty

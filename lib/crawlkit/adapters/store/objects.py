@@ -32,9 +32,7 @@ class StoreUnavailable(OSError):
 
 
 class StoreRefused(OSError):
-    """The store will not do it (no such bucket, no permission, no credentials); the message says
-    what to change.
-    """
+    """The store refuses (no such bucket, permission, credentials); the message has the fix."""
 
     exit_code = 2
 
@@ -90,8 +88,9 @@ class Objects(Protocol):
         """Unix s of the last write. Raises ObjectMissing."""
 
     def abort_unfinished(self, begun_before: float) -> int:
-        """Remove what writers that died have left half written since before a time (Unix s); how
-        many.
+        """Remove what dead writers have left half written; how many.
+
+        begun_before: Unix s.
         """
 
     def local_path(self, key: str) -> Path | None:

@@ -64,10 +64,12 @@ class Part:
 
 
 def slot_prefix(round_id: str, slot: int) -> str:
+    """The prefix of the keys of a slot's parts."""
     return f"parts/{round_id}/{slot:05d}/"
 
 
 def part_key(round_id: str, slot: int, attempt: int, n: int) -> str:
+    """The key of the n-th part of an attempt."""
     return f"{slot_prefix(round_id, slot)}{attempt:03d}/part-{n:05d}.json"
 
 

@@ -1,12 +1,9 @@
-"""The spool between a slot and its stores (REQUIREMENTS F4): what is finished waits on local disk
-until it is stored.
+"""The spool between a slot and its stores: finished files wait on local disk (REQUIREMENTS F4).
 
 Role: a thread that ships in order, a WARC file always before the part that names it, so what
-    readers find is whole.
-While the store does not answer it keeps trying; the slot goes on meanwhile, within bounds of bytes
-and time, and fails
-beyond them: then no part names the rows, and they are the next attempt's. Nothing is marked fetched
-    that is not stored.
+readers find is whole. While the store does not answer it keeps trying; the slot goes on meanwhile,
+within bounds of bytes and time, and fails beyond them: then no part names the rows, and they are
+the next attempt's. Nothing is marked fetched that is not stored.
 """
 
 from __future__ import annotations

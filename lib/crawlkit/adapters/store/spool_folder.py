@@ -9,8 +9,9 @@ from crawlkit.config import Config
 
 
 def spool_folder(cfg: Config, warc_place: str) -> Path:
-    """The local folder for open WARC files: beside local WARC files, so that they need not be
-    copied.
+    """The local folder for open WARC files.
+
+    Beside local WARC files, so that they need not be copied.
     """
     if cfg.storage.spool is not None:
         return Path(cfg.storage.spool)

@@ -1,9 +1,8 @@
-"""The operator's standing orders, `control/stop.json`: what running slots look at every few
-seconds.
+"""The operator's standing orders, `control/stop.json`: running slots read them every few seconds.
 
 One small object, changed by compare-and-swap: hosts and domains that are stopped, the pace of
-single hosts, rounds that are paused or abandoned. `commands` says who gave an order and when; this
-says what holds now.
+single hosts, rounds that are paused or abandoned. `commands` records who gave an order and when;
+this is what holds now.
 """
 
 from __future__ import annotations
@@ -83,10 +82,10 @@ def read_orders(objects: Objects) -> Orders:
 
 
 def change_orders(objects: Objects, change: Callable[[dict[str, Any]], None]) -> Orders:
-    """Change the orders: `change` edits the dict of them in place and may be called again if
-    another was quicker.
+    """Change the orders; the new ones.
 
-    Raises ValueError if what is there cannot be read, OSError.
+    `change` edits the dict of them in place and may be called again if another writer was quicker.
+    Raises ValueError if what is stored cannot be read, OSError.
     """
     for _ in range(MAX_TRIES):
         try:

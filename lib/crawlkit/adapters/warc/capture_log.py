@@ -1,10 +1,9 @@
-"""What a WARC file says of its own captures: the log records that slot_record.py writes, matched
-with the records they speak of.
+"""A WARC file's log of its captures, matched with the records that it describes.
 
-A log record is a metadata record (application/warc-fields): `round: {JSON}`, then one `capture:` or
-`robots:` line for each outcome that was settled while the file was open, also of requests that got
-no answer. Where a capture's record stands is read off the file, so a packed file is as good as the
-first one.
+slot/recorder.py writes it. A log record is a metadata record (application/warc-fields): `round:
+{JSON}`, then one `capture:` or `robots:` line for each outcome that was settled while the file was
+open, also of requests that got no response. The place of a capture's record is read off the file,
+so a packed file is as good as the first one.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ class WarcLog(NamedTuple):
 
 
 def is_log(record: WarcRecord) -> bool:
+    """Whether a record is a log record."""
     return (
         record.type == "metadata"
         and record.headers.get("content-type") == "application/warc-fields"
@@ -76,9 +76,7 @@ def read_log(file: BinaryIO, filename: str) -> WarcLog:
 
 
 def only_log(file: BinaryIO) -> bool:
-    """Whether a file holds log records and no stored answer: outcomes of requests that nobody
-    answered. Raises Refused.
-    """
+    """Whether a file holds log records and no stored response. Raises Refused."""
     found = False
     for record in iter_records(file):
         if record.type in STORED:

@@ -23,16 +23,15 @@ from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.http.head import HEAD_END, MAX_HEAD_BYTES
 from crawlkit.rules.http.response import ResponseReader
 
-MANDATORY = (
-    "warc-type",
-    "warc-record-id",
-    "warc-date",
-)  # WARC 1.1 5.1 to 5.5; without Content-Length nothing can be read
+# WARC 1.1, 5.1 to 5.5; without Content-Length nothing can be read
+MANDATORY = ("warc-type", "warc-record-id", "warc-date")
 
 
 def check(file: BinaryIO | Path) -> dict[str, Any]:
-    """Reads a whole file: ok, records, urls, html_records, digest_errors, error (or None),
-    error_offset, records_before_error.
+    """Check a whole file; its counts and first error.
+
+    Keys: ok, records, urls, html_records, digest_errors, error (or None), error_offset,
+    records_before_error.
 
     `error_offset` is where the bad record (its gzip member) starts. Memory does not grow with
     record sizes, but where a body is compressed for its transfer (MAX_RECORD_BYTES of it); `urls`
@@ -54,37 +53,39 @@ def check(file: BinaryIO | Path) -> dict[str, Any]:
     source = WarcSource(file)
     try:
         while (headers := source.next_head()) is not None:
-            audit = _Audit(headers)
-            source.read_block(content_length(headers, source.offset), audit.feed)
-            fault = source.end_record() or next(
-                (f"at {source.offset}: no {name}" for name in MANDATORY if not headers.get(name)),
-                None,
-            )
-            if fault and not verdict["error"]:
-                verdict |= {
-                    "error": fault,
-                    "error_offset": source.offset,
-                    "records_before_error": verdict["records"],
-                }
-            verdict["records"] += 1
-            verdict["digest_errors"] += audit.digest_errors()
-            verdict["html_records"] += audit.is_html()
-            if (
-                headers.get("warc-type") in ("response", "resource")
-                and "warc-target-uri" in headers
-            ):
-                verdict["urls"].append(headers["warc-target-uri"].strip("<>"))
+            _check_record(source, headers, verdict)
         if not verdict["records"]:
             raise damaged(0, "no record")
     except Refused as damage:
-        if not verdict["error"]:
-            verdict |= {
-                "error": damage.detail,
-                "error_offset": source.offset,
-                "records_before_error": verdict["records"],
-            }
+        _add_error(verdict, damage.detail, source.offset)
     verdict["ok"] = verdict["error"] is None and not verdict["digest_errors"]
     return verdict
+
+
+def _check_record(source: WarcSource, headers: dict[str, str], verdict: dict[str, Any]) -> None:
+    """Read one record's block and add what it is to the verdict. Raises Refused."""
+    audit = _Audit(headers)
+    source.read_block(content_length(headers, source.offset), audit.feed)
+    missing = [f"at {source.offset}: no {name}" for name in MANDATORY if not headers.get(name)]
+    fault = source.end_record() or next(iter(missing), None)
+    if fault:
+        _add_error(verdict, fault, source.offset)
+    verdict["records"] += 1
+    verdict["digest_errors"] += audit.digest_errors()
+    verdict["html_records"] += audit.is_html()
+    has_page = headers.get("warc-type") in ("response", "resource")
+    if has_page and "warc-target-uri" in headers:
+        verdict["urls"].append(headers["warc-target-uri"].strip("<>"))
+
+
+def _add_error(verdict: dict[str, Any], error: str, offset: int) -> None:
+    """Keep the first error of a file."""
+    if not verdict["error"]:
+        verdict |= {
+            "error": error,
+            "error_offset": offset,
+            "records_before_error": verdict["records"],
+        }
 
 
 class _Audit:
@@ -94,19 +95,16 @@ class _Audit:
         self._headers = headers
         self._http = is_http(headers)
         self._block = _digest_of(headers.get("warc-block-digest"))
-        self._payload = _digest_of(
-            headers.get("warc-payload-digest")
-        )  # of the bytes after the header
-        self._decoded = (
-            self._payload and self._payload.copy()
-        )  # of the body without transfer coding
+        # of the bytes after the header, and of the body without transfer coding
+        self._payload = _digest_of(headers.get("warc-payload-digest"))
+        self._decoded = self._payload and self._payload.copy()
         self._head = b"" if self._http else None
         self._reader = ResponseReader(max_body_bytes=1 << 62)
-        self._whole: ResponseReader | None = (
-            None  # of a body that is compressed for its transfer, which is held for that
-        )
+        # of a body that is compressed for its transfer: only such a one is held as a whole
+        self._whole: ResponseReader | None = None
 
     def feed(self, piece: bytes) -> None:
+        """Take the next bytes of the block."""
         if self._block:
             self._block.update(piece)
         if self._head is not None:
@@ -131,6 +129,7 @@ class _Audit:
             self._whole.feed(piece)
 
     def is_html(self) -> bool:
+        """Whether it is a response with an HTML page."""
         kind = media_type(header_list(self._reader.headers, "content-type"))
         return (
             self._http
@@ -139,6 +138,7 @@ class _Audit:
         )
 
     def digest_errors(self) -> int:
+        """How many of the record's two digests do not match its bytes."""
         wrong = self._block is not None and not _matches(
             self._headers["warc-block-digest"], self._block
         )

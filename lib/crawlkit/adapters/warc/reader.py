@@ -43,6 +43,7 @@ class WarcRecord:
 
     @property
     def type(self) -> str:
+        """WARC-Type: warcinfo, request, response, revisit ..."""
         return self.headers.get("warc-type", "")
 
     @property
@@ -54,7 +55,7 @@ class WarcRecord:
 def read_record(
     file: BinaryIO | Path, offset: int, length: int, max_bytes: int = MAX_RECORD_BYTES
 ) -> WarcRecord:
-    """The record that stands at `offset` in `length` bytes. Raises Refused (WARC_DAMAGED)."""
+    """The record at `offset`, of `length` bytes. Raises Refused (WARC_DAMAGED)."""
     if isinstance(file, Path):
         with file.open("rb") as opened:
             return read_record(opened, offset, length, max_bytes)
@@ -84,8 +85,9 @@ def parse_record(raw: bytes, offset: int = 0, max_bytes: int = MAX_RECORD_BYTES)
 
 
 def with_http(record: WarcRecord) -> WarcRecord:
-    """Fills status, HTTP header and payload of a response or revisit; of other records the payload
-    is the block.
+    """Fill in status, HTTP header and payload of a response or revisit.
+
+    The payload of other records is the block.
     """
     if not is_http(record.headers):
         record.payload = record.block
@@ -119,8 +121,9 @@ def iter_records(file: BinaryIO, max_bytes: int = MAX_RECORD_BYTES) -> Iterator[
 
 
 def parse_warc_head(head: bytes, offset: int = 0) -> dict[str, str]:
-    """Version line and named fields (WARC 1.1 4): lower-case names, first value, folded lines
-    joined. Raises Refused.
+    """Version line and named fields (WARC 1.1, 4). Raises Refused.
+
+    Names are in lower case, with the first value of each; folded lines are joined.
     """
     first, *lines = head.decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n").split("\n")
     if first.encode().strip() not in _VERSIONS:
@@ -157,7 +160,7 @@ def is_http(headers: dict[str, str]) -> bool:
 
 
 def damaged(offset: int, detail: str) -> Refused:
-    """The refusal of what stands at an offset."""
+    """The refusal of the bytes at an offset."""
     return Refused(Reason.WARC_DAMAGED, f"at {offset}: {detail}")
 
 

@@ -10,8 +10,9 @@ from crawlkit.outcomes import Reason, Refused
 
 
 class RecordReader:
-    """(file, offset, length) -> (HTTP headers, payload); keeps the last file open, since captures
-    are read in file order.
+    """(file, offset, length) -> (HTTP headers, payload).
+
+    It keeps the last file open, since captures are read in file order.
     """
 
     def __init__(self, warcs: Objects) -> None:

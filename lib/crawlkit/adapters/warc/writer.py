@@ -1,5 +1,4 @@
-"""WARC 1.1 files: written under a name ending in `.open`, read back, then handed on (REQUIREMENTS
-F1, F2).
+"""WARC 1.1 files: written as `.open`, read back, then handed on (REQUIREMENTS F1, F2).
 
 Role: one `WarcWriter` a slot attempt. A file that has its final name is complete and was verified;
 a file that ends in `.open` is garbage after a crash. One gzip member a record.
@@ -60,9 +59,7 @@ class Earlier:
 
 
 class Block(NamedTuple):
-    """What is stored of an answer: status line and header as a record has them, and both digests
-    ("sha1:BASE32").
-    """
+    """The stored form of an answer: status line and header, and both digests ("sha1:BASE32")."""
 
     head: bytes
     payload_digest: str  # of the answer's body
@@ -70,7 +67,7 @@ class Block(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Where a response or revisit record stands."""
+    """The place of a response or revisit record."""
 
     filename: str
     offset: int
@@ -146,9 +143,7 @@ class WarcWriter:
         self._offset = self._records = self._files = self._logs = 0
 
     def block(self, answer: Answer) -> Block:
-        """The block of an answer's record, for `write`; with it comes the digest by which an
-        earlier copy is found.
-        """
+        """The block of an answer's record, for `write`; its digest finds an earlier copy."""
         received = (
             answer.header_bytes
             if self._set_cookie and SESSION not in answer.notes
@@ -166,70 +161,56 @@ class WarcWriter:
         metadata: Sequence[tuple[str, str]] = (),
         block: Block | None = None,
     ) -> Written:
-        """Request, response or revisit, and (with `metadata`) metadata record of one answer.
+        """Write the records of one answer: request, response or revisit, and metadata.
 
         A 304 with `earlier` is a server-not-modified revisit, a whole body whose digest is that of
-        `earlier` an identical-payload-digest revisit; everything else a response. `block`: what
-        `block` gave, if it was asked before. Raises OSError if the disk refuses.
+        `earlier` an identical-payload-digest revisit (WARC 1.1, 6.7); everything else a response.
+        `block`: what the method `block` returned, if it was called before. Raises OSError if the
+        disk refuses.
         """
         if self._file is None:
             self._open()
         head, digest, block_digest = block or self.block(answer)
-        profile, body = None, answer.body
-        if earlier is not None:
-            same = answer.body and not answer.truncated and digest == earlier.payload_digest
-            profile = NOT_MODIFIED if answer.status == 304 else IDENTICAL_PAYLOAD if same else None
-        kind = "response"
-        if profile:
-            kind, body, digest, block_digest = "revisit", b"", earlier.payload_digest, None
+        body: bytes | None = answer.body
+        profile = None if earlier is None else _revisit_profile(answer, earlier, digest)
+        if profile and earlier is not None:
+            body, digest, block_digest = b"", earlier.payload_digest, None
         uri, response_id = target_uri(answer.url), record_id(capture_id)
-        common = [
-            f"WARC-Date: {warc_date(answer.wall_start)}",
-            f"WARC-Warcinfo-ID: {self._warcinfo_id}",
-        ]
-        if answer.ip:
-            common.append(f"WARC-IP-Address: {answer.ip}")
+        common = self._common_fields(answer)
         if answer.request_bytes:
-            fields = [
-                *common,
-                f"WARC-Record-ID: {record_id(capture_id, 'request')}",
-                f"WARC-Concurrent-To: {response_id}",
-            ]
             self._put(
                 "request",
                 uri,
-                fields,
+                [*common, *_belonging(capture_id, "request")],
                 stored_request(answer.request_bytes),
                 "application/http; msgtype=request",
             )
-        fields = [*common, f"WARC-Record-ID: {response_id}", f"WARC-Payload-Digest: {digest}"]
-        if answer.truncated:
-            fields.append(f"WARC-Truncated: {answer.truncated}")
-        if name := protocol(answer.http_version):
-            fields.append(f"WARC-Protocol: {name}")
-        if profile:
-            fields += [
-                f"WARC-Profile: {profile}",
-                f"WARC-Refers-To-Target-URI: {target_uri(earlier.url)}",
-                f"WARC-Refers-To-Date: {warc_date(earlier.date)}",
-            ]
-            if earlier.record_id:
-                fields.append(f"WARC-Refers-To: {earlier.record_id}")
+        fields = [*common, f"WARC-Record-ID: {response_id}", *_response_fields(answer, digest)]
+        if profile and earlier is not None:
+            fields += _revisit_fields(profile, earlier)
+        kind = "revisit" if profile else "response"
         offset, length = self._put(
             kind, uri, fields, head, "application/http; msgtype=response", body, block_digest
         )
         if metadata:
-            fields = [
-                *common,
-                f"WARC-Record-ID: {record_id(capture_id, 'metadata')}",
-                f"WARC-Concurrent-To: {response_id}",
-            ]
+            fields = [*common, *_belonging(capture_id, "metadata")]
             self._put("metadata", uri, fields, _warc_fields(metadata), "application/warc-fields")
         return Written(self._filename, offset, length, response_id, kind, digest, len(body))
 
+    def _common_fields(self, answer: Answer) -> list[str]:
+        """The header lines that all records of an answer have."""
+        fields = [
+            f"WARC-Date: {warc_date(answer.wall_start)}",
+            f"WARC-Warcinfo-ID: {self._warcinfo_id}",
+        ]
+        if answer.ip:
+            fields.append(f"WARC-IP-Address: {answer.ip}")
+        return fields
+
     def write_log(self, lines: Iterable[tuple[str, bytes]]) -> None:
-        """A metadata record of `name: JSON` lines (application/warc-fields) that speaks of the
-        whole file; opens a file if none is open. Raises OSError.
+        """Write a metadata record about the whole file: `name: JSON` lines of warc-fields.
+
+        Opens a file if none is open. Raises OSError.
         """
         if self._file is None:
             self._open()
@@ -295,7 +276,7 @@ class WarcWriter:
             + ".gz" * self._compress
         )
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._file = open(self._folder / f"{self._filename}.open", "xb", buffering=1 << 18)
+        self._file = open(self._folder / f"{self._filename}.open", "xb", buffering=1 << 18)  # noqa: SIM115 - close() ends it
         self._offset = self._records = 0
         self._warcinfo_id = record_id(self._filename, "warcinfo")
         fields = [
@@ -374,3 +355,41 @@ def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _warc_fields(fields: Sequence[tuple[str, str]]) -> bytes:
     """application/warc-fields (WARC 1.1 Annex B): no value may open another line."""
     return "".join(f"{name}: {' '.join(str(value).split())}\r\n" for name, value in fields).encode()
+
+
+def _revisit_profile(answer: Answer, earlier: Earlier, digest: str) -> str | None:
+    """The profile of the revisit record that an answer makes; None for a response record."""
+    if answer.status == 304:
+        return NOT_MODIFIED
+    is_same = answer.body and not answer.truncated and digest == earlier.payload_digest
+    return IDENTICAL_PAYLOAD if is_same else None
+
+
+def _belonging(capture_id: str, kind: str) -> list[str]:
+    """The header lines that tie a request or metadata record to its response record."""
+    return [
+        f"WARC-Record-ID: {record_id(capture_id, kind)}",
+        f"WARC-Concurrent-To: {record_id(capture_id)}",
+    ]
+
+
+def _response_fields(answer: Answer, digest: str) -> list[str]:
+    """The header lines of a response or revisit record."""
+    fields = [f"WARC-Payload-Digest: {digest}"]
+    if answer.truncated:
+        fields.append(f"WARC-Truncated: {answer.truncated}")
+    if name := protocol(answer.http_version):
+        fields.append(f"WARC-Protocol: {name}")
+    return fields
+
+
+def _revisit_fields(profile: str, earlier: Earlier) -> list[str]:
+    """The header lines of a revisit record (WARC 1.1, 6.7)."""
+    fields = [
+        f"WARC-Profile: {profile}",
+        f"WARC-Refers-To-Target-URI: {target_uri(earlier.url)}",
+        f"WARC-Refers-To-Date: {warc_date(earlier.date)}",
+    ]
+    if earlier.record_id:
+        fields.append(f"WARC-Refers-To: {earlier.record_id}")
+    return fields

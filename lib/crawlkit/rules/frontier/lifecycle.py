@@ -42,7 +42,7 @@ TRANSIENT_FLAGS = {
 }
 
 
-def found_row(
+def found_row(  # noqa: PLR0913 - the columns a new row can differ in
     url: str,
     url_key: bytes,
     host: str,

@@ -1,0 +1,129 @@
+"""The two kinds of requests of a slot: a page (or sitemap, feed), and a robots.txt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from crawlkit.model import Answer, FetchItem
+from crawlkit.outcomes import Outcome, Reason
+from crawlkit.rules.feeds import sitemaps
+from crawlkit.rules.frontier.fetch_outcome import Judged, judge
+from crawlkit.rules.http.conditional import conditional_headers
+from crawlkit.rules.politeness.pacer import Send
+from crawlkit.rules.url.canonical import UrlPolicy, host_of, url_key
+from crawlkit.slot.hosts import SlotHosts
+from crawlkit.slot.robots import Origin, RobotsJob, copy_of
+from crawlkit.slot.send import Sender
+from crawlkit.slot.setup import SlotSetup
+from crawlkit.slot.work_queue import WorkQueue
+
+_ROBOTS_ACCEPT = "text/plain,*/*;q=0.5"
+_SITEMAP_ACCEPT = "application/xml,text/xml,application/rss+xml,application/atom+xml,*/*;q=0.5"
+
+
+class Handlers:
+    """Each method sends the request of one ticket and stores what came of it."""
+
+    def __init__(
+        self,
+        setup: SlotSetup,
+        hosts: SlotHosts,
+        queue: WorkQueue,
+        sender: Sender,
+        clock: Callable[[], float],
+    ) -> None:
+        self._setup = setup
+        self._cfg = setup.cfg
+        self._hosts = hosts
+        self._queue = queue
+        self._sender = sender
+        self._clock = clock
+        self._ledger = setup.ledger
+        self._policy = UrlPolicy.of(setup.cfg.urls)
+
+    async def fetch_page(self, ticket: Send) -> None:
+        """Fetch a page, sitemap or feed. Raises LeaseLost and what the ledger raises."""
+        item = ticket.job.item
+        limits = {} if item.kind == "page" else self._sitemap_limits()
+        answer = await self._sender.ask(item.url, item.etag, item.last_modified, **limits)
+        await self._sender.settle(ticket, answer)
+        is_conditional = bool(conditional_headers(item.etag, item.last_modified))
+        judged = self._judge(item.url, answer, is_conditional)
+        state = self._hosts.pacer.state(ticket.host)
+        await self._ledger.answered(item, judged, answer, ticket.delay_s, state)
+        self._sender.stored(answer)
+
+    def _sitemap_limits(self) -> dict[str, Any]:
+        return {
+            "accept": _SITEMAP_ACCEPT,
+            "content_types": (),
+            "max_body_bytes": max(self._cfg.fetch.max_body_bytes, sitemaps.MAX_BYTES),
+        }
+
+    async def fetch_robots(self, ticket: Send) -> None:
+        """Fetch a robots.txt, or the next hop of its redirects (RFC 9309, 2.3.1.2).
+
+        Raises LeaseLost and what the ledger raises.
+        """
+        origin, url = ticket.job.origin, ticket.job.url
+        answer = await self._sender.ask(
+            url,
+            accept=_ROBOTS_ACCEPT,
+            content_types=(),
+            max_body_bytes=self._cfg.robots.max_bytes + 1,
+        )
+        hop = self._hosts.origins.receive(origin, self._clock(), answer)
+        self._hosts.heed_crawl_delay(origin.host)
+        await self._sender.settle(ticket, answer)
+        judged = self._judge(url, answer, False)
+        if hop is None and judged.outcome is Outcome.REDIRECTED:
+            judged = Judged(Outcome.HTTP_ERROR, origin.verdict.reason, judged.redirect_to)
+        await self._store_robots(ticket, answer, judged, is_last=hop is None)
+        self._sender.stored(answer)
+        if hop is not None:
+            self._hosts.pacer.push(host_of(hop), RobotsJob(origin, hop), urgent=True)
+        else:
+            self._queue.release(origin)
+
+    async def _store_robots(
+        self, ticket: Send, answer: Answer, judged: Judged, *, is_last: bool
+    ) -> None:
+        """Store an answer to a robots.txt request, and with the last one the outcome of its row."""
+        origin = ticket.job.origin
+        request = self._robots_request(ticket)
+        is_outcome = is_last and _ends_row(origin)
+        if is_outcome:
+            request.url_key = origin.item.url_key
+            origin.item = None
+        await self._ledger.answered(
+            request,
+            judged,
+            answer,
+            ticket.delay_s,
+            self._hosts.pacer.state(ticket.host),
+            is_outcome=is_outcome,
+            copy=copy_of(origin) if is_last else None,
+        )
+
+    def _robots_request(self, ticket: Send) -> FetchItem:
+        """A robots.txt request as a row of its own: it may be a hop to another host."""
+        url = ticket.job.url
+        return FetchItem(
+            self._setup.round_id,
+            url_key(url),
+            url,
+            ticket.host,
+            self._hosts.domain_of(ticket.host),
+            self._setup.slot,
+            0,
+            "robots",
+        )
+
+    def _judge(self, url: str, answer: Answer, is_conditional: bool) -> Judged:
+        return judge(url, answer, is_conditional, self._policy, self._setup.allow_private)
+
+
+def _ends_row(origin: Origin) -> bool:
+    """Whether the last answer is the outcome of the origin's robots row."""
+    return origin.item is not None and origin.verdict.reason is not Reason.ROBOTS_FOREIGN_HOST

@@ -1,0 +1,129 @@
+"""What a slot has to do: its rows, queued by host, each page behind its robots.txt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from crawlkit.adapters.net.address_guard import Resolves
+from crawlkit.adapters.net.dns import Resolver
+from crawlkit.model import FetchItem
+from crawlkit.outcomes import Outcome, Reason
+from crawlkit.rules.frontier.fetch_outcome import Judged
+from crawlkit.rules.politeness.pacer import Send
+from crawlkit.rules.url.canonical import origin_of
+from crawlkit.slot.hosts import SlotHosts
+from crawlkit.slot.robots import Origin, PageJob, RobotsJob, no_robots
+from crawlkit.slot.setup import SlotSetup
+
+
+class WorkQueue:
+    """Lives in the event loop. `deadline`: Unix s at which the round's time is over."""
+
+    def __init__(
+        self, setup: SlotSetup, hosts: SlotHosts, deadline: float, clock: Callable[[], float]
+    ) -> None:
+        self.deadline = deadline
+        self._setup = setup
+        self._hosts = hosts
+        self._clock = clock
+        self._ledger = setup.ledger
+        self._pacer = hosts.pacer
+        self._origins = hosts.origins
+
+    def load(self, resolver: Resolves) -> None:
+        """Queue the rows in rank order, robots rows first: each origin is known before its pages.
+
+        `resolver` gets the addresses that the hosts had last.
+        """
+        now = self._clock()
+        for item in self._unique_items():
+            state = self._hosts.add(item)
+            if state is not None and isinstance(resolver, Resolver):
+                resolver.remember(item.host, state.last_ips)
+            origin = self._origins[origin_of(item.url)]
+            if origin.verdict is None and origin.fetch is None:
+                robots_row = item if item.kind == "robots" else None
+                copy = self._setup.earlier.robots.get(origin.name)
+                self._origins.load(origin, now, robots_row, copy)
+                self._hosts.heed_crawl_delay(origin.host)
+            if item.kind != "robots":
+                self.place(PageJob(item, origin))
+            elif origin.verdict is not None:
+                self._ledger.done(item, Judged(Outcome.ROBOTS_CACHED))
+            else:
+                origin.item = item
+                self._request_robots(origin)
+
+    def _unique_items(self) -> Iterator[FetchItem]:
+        """The rows in order, each (url_key, kind) once."""
+        seen = set()
+        for item in sorted(self._setup.items, key=lambda i: (i.kind != "robots", i.rank)):
+            if (item.url_key, item.kind) in seen:
+                self._ledger.left -= 1
+            else:
+                seen.add((item.url_key, item.kind))
+                yield item
+
+    def place(self, job: PageJob) -> None:
+        """Queue a page, let it wait for its robots.txt, or defer one due after the round."""
+        item = job.item
+        if item.not_before is not None and item.not_before > self.deadline:
+            detail = "not before the end of this round"
+            self._ledger.done(item, Judged(Outcome.DEFERRED, Reason.ROUND_TIME, detail))
+        elif job.origin.usable(self._clock()):
+            self._pacer.push(item.host, job, item.not_before)
+        else:
+            job.origin.waiting.append(item)
+            if job.origin.fetch is None:
+                self._request_robots(job.origin)
+
+    def _request_robots(self, origin: Origin) -> None:
+        job = RobotsJob(origin, self._origins.begin(origin))
+        self._pacer.push(origin.host, job, urgent=True)
+
+    def may_fetch(self, ticket: Send) -> bool:
+        """Whether robots.txt allows a page, checked just before it is sent.
+
+        If not, the page gets its outcome here; if the verdict has expired, it is queued again.
+        """
+        item, origin = ticket.job.item, ticket.job.origin
+        if not origin.usable(self._clock()):
+            self._pacer.unused(ticket)
+            self.place(ticket.job)
+            return False
+        match = origin.verdict.match(self._setup.cfg.agent.name, item.url)
+        if match is not None and match.allowed:
+            return True
+        self._pacer.unused(ticket)
+        if match is None:
+            self._ledger.done(item, no_robots(origin))
+        else:
+            denied = Judged(Outcome.ROBOTS_DENIED, Reason.ROBOTS_RULE)
+            self._ledger.done(item, denied, robots_line=match.line)
+        return False
+
+    def release(self, origin: Origin) -> None:
+        """Queue or defer the pages of an origin whose robots.txt verdict is now known."""
+        verdict = origin.verdict
+        if origin.item is not None:  # a redirect hop that is not ours to follow
+            deferred = Judged(Outcome.DEFERRED, verdict.reason, verdict.final_url)
+            self._ledger.done(origin.item, deferred)
+            origin.item = None
+        waiting, origin.waiting = origin.waiting, []
+        for item in waiting:
+            if verdict.kind == "defer":
+                self._ledger.done(item, no_robots(origin))
+            else:
+                self.place(PageJob(item, origin))
+
+    def give_up(self, host: str, reason: Reason) -> None:
+        """Defer all that the host has not begun, and what waits for its robots.txt."""
+        for job in self._pacer.drain(host):
+            items = [job.item] if isinstance(job, PageJob) else job.origin.give_up()
+            for item in items:
+                self._ledger.done(item, Judged(Outcome.DEFERRED, reason))
+
+    def give_up_all(self, reason: Reason) -> None:
+        """Defer all that no host has begun."""
+        for host in self._pacer.hosts():
+            self.give_up(host, reason)

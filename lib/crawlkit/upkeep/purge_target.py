@@ -1,0 +1,65 @@
+"""What a purge is about: a host, a domain or a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pyspark.sql import Column, functions as F
+
+from crawlkit.crawl.state import Crawl
+from crawlkit.rules.frontier.command_rules import host_name
+from crawlkit.rules.url.canonical import canonicalize, host_of, url_key
+from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.rules.url.policy import UrlPolicy
+from crawlkit.rules.warc.stored_http import target_uri
+
+
+class Target(NamedTuple):
+    """What is to be removed. kind: host, domain or url; hosts: those concerned."""
+
+    kind: str
+    name: str
+    hosts: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def matches_uri(self) -> Callable[[str], bool]:
+        """A predicate over WARC target URIs: whether a record is of the target."""
+        if self.kind == "url":
+            uri = target_uri(self.name)
+            return lambda found: found == uri
+        names = set(self.hosts)
+        return lambda found: "://" in found and host_of(found) in names
+
+    def column(self) -> Column:
+        """The same as a condition on rows with host and url_key."""
+        if self.kind == "url":
+            return F.col("url_key") == F.lit(url_key(self.name))
+        return self.of_hosts()
+
+    def of_hosts(self) -> Column:
+        """A condition on rows with host: whether it is one of the target's hosts."""
+        return F.col("host").isin(self.hosts)
+
+    def buckets(self, n: int) -> set[int]:
+        """The target's buckets of `n`."""
+        return {host_bucket(registered_domain(h), n) for h in self.hosts}
+
+
+def target_of(crawl: Crawl, kind: str, name: str) -> Target:
+    """The target that an operator names. Raises Refused, BadCommand."""
+    if kind == "url":
+        url = canonicalize(name, policy=UrlPolicy.of(crawl.cfg.urls))
+        return Target(kind, url, [host_of(url)])
+    name = host_name(name, kind)
+    if kind == "host":
+        return Target(kind, name, [name])
+    return Target(kind, name, sorted(_hosts_of_domain(crawl, name) | {name}))
+
+
+def _hosts_of_domain(crawl: Crawl, domain: str) -> set[str]:
+    bucket = [host_bucket(domain, crawl.cfg.frontier.buckets)]
+    rows = crawl.plain_tables().rows("crawldb", ["host", "domain"], {"host_bucket": bucket})
+    return {r["host"] for r in rows if r["domain"] == domain}
