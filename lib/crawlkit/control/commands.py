@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from crawlkit.adapters.lake.table_reader import Part
 from crawlkit.adapters.store.pending_commands import put_pending, read_pending
 from crawlkit.adapters.store.stop_list import change_orders
 from crawlkit.crawl.abandon import finish_abandoned
@@ -163,7 +164,7 @@ def known_urls(crawl: Crawl, urls: Sequence[str]) -> set[str]:
     n = crawl.cfg.frontier.buckets
     buckets = sorted({host_bucket(registered_domain(host_of(u)), n) for u in urls})
     tables, url_of = crawl.plain_tables(), {url_key(u): u for u in urls}
-    part = {"host_bucket": buckets, "url_key": list(url_of)}
+    part: Part = {"host_bucket": buckets, "url_key": list(url_of)}
     stored = {
         url_of[row["url_key"]]
         for name in ("crawldb", "crawldb_log")

@@ -27,7 +27,8 @@ def atomic(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
         prefix=f".{path.name}.",
         suffix=".tmp",
         delete=False,
-        **({} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}),
+        encoding=None if "b" in mode else "utf-8",
+        newline=None if "b" in mode else "\n",
     ) as f:
         try:
             yield f

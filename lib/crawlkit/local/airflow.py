@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import requests
 import yaml
@@ -160,7 +161,7 @@ class LocalAirflow:
                     timeout=STEP_S,
                 )
                 self._session.headers["Authorization"] = f"Bearer {got.json()['access_token']}"
-            return self.get("dags")["total_entries"] >= 6
+            return bool(self.get("dags")["total_entries"] >= 6)
         except (requests.RequestException, OSError, ValueError, KeyError, AirflowError):
             return False
 
@@ -198,9 +199,9 @@ class LocalAirflow:
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """Task instances of a run: task_id, map_index, state, try_number ..."""
-        return self.get(
-            f"dags/{dag_id}/dagRuns/{requests.utils.quote(run_id)}/taskInstances?limit=200"
-        )["task_instances"]
+        return self.get(f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances?limit=200")[
+            "task_instances"
+        ]
 
     def wait(self, dag_id: str, run_id: str, seconds: float, say: Any = lambda text: None) -> str:
         """The state in which the run ends: success or failed. Raises AirflowError."""
@@ -217,13 +218,13 @@ class LocalAirflow:
                 ):
                     say(f"{dag_id}: {t['task_id']} {t['state']}")
                 seen[t["task_id"]] = t["state"]
-            return self.get(f"dags/{dag_id}/dagRuns/{requests.utils.quote(run_id)}")["state"] in (
+            return self.get(f"dags/{dag_id}/dagRuns/{quote(run_id)}")["state"] in (
                 "success",
                 "failed",
             )
 
         self._wait(done, seconds, f"the run {run_id} of {dag_id}")
-        return self.get(f"dags/{dag_id}/dagRuns/{requests.utils.quote(run_id)}")["state"]
+        return self.get(f"dags/{dag_id}/dagRuns/{quote(run_id)}")["state"]
 
 
 def _json(response: requests.Response) -> Any:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from crawlkit.config import parse_config
 from crawlkit.local.sample_site import serve
@@ -41,7 +42,7 @@ def make_archive(site: Path, target: Path, limit_s: float = 300) -> None:
         round_ = job.crawl.open_round(time.time())
         job.run("inject", round_, lines=web.seeds)
         run_round(job, round_)
-        gateway = job.spark.sparkContext._gateway  # no public way leads to the JVM's process
+        gateway: Any = job.spark.sparkContext._gateway  # no public way leads to the JVM's process
         job.stop()
         gateway.shutdown()
         gateway.proc.stdin.close()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 from crawlkit.local.web_server import Reply, Request, WebServer
 
@@ -52,7 +53,7 @@ class SampleSite:
         """Value of the setting `fetch.connect_to`: host name -> address:port."""
         return {name: f"{address}:{self.port}" for name, address in self.hosts.items()}
 
-    def config(self) -> dict[str, dict]:
+    def config(self) -> dict[str, dict[str, Any]]:
         """The settings that a crawl of the site needs: section -> key -> value."""
         own = {
             "delay_s": 0.1,

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
+from typing import cast
 
 MAX_HEADER_BYTES = 65_536
 
@@ -181,8 +182,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count and register the connection (asyncio.BaseProtocol)."""
-        self.transport = transport
-        transport.set_write_buffer_limits(high=0)
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=0)
         self.address = transport.get_extra_info("sockname")[0]
         self.server.connections += 1
         self.number = self.server.connections
@@ -221,6 +222,7 @@ class _Connection(asyncio.Protocol):
             self._send()
 
     def _send(self) -> None:
+        assert self.now is not None
         request, reply, _, _ = self.now
         data = _bytes(request, reply)
         self.sent = True
@@ -245,6 +247,7 @@ class _Connection(asyncio.Protocol):
             self._finish(time.monotonic())
 
     def _finish(self, end: float, aborted: bool = False) -> None:
+        assert self.now is not None
         request, reply, start, in_flight = self.now
         self.now = None
         self.server.in_flight[request.host] -= 1

@@ -179,7 +179,9 @@ def pages_of(
     rows: its row of hostdb, if there is one. policy: what an operator has ordered. `pages_again_at`
     (Unix s): when there are pages again if none is left; null: never.
     """
-    used = {k: int(v) for k, v in (rows[0] if rows else {}).items() if k in USED and v is not None}
+    used: dict[str, Any] = {
+        k: int(v) for k, v in (rows[0] if rows else {}).items() if k in USED and v is not None
+    }
     state = HostState(
         host,
         quota_max=(policy or {}).get("quota_max"),

@@ -20,7 +20,7 @@ from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
 from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.model import Capture, FetchItem
-from crawlkit.outcomes import Refused
+from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
 from crawlkit.rules.page.links import Link
 from crawlkit.rules.page.page import parse_page
@@ -156,10 +156,11 @@ def _read_one(records: list[Record], warcs: LocalObjects) -> One:
     captures = [r for r in records if isinstance(r, Capture) and r.is_outcome]
     page = next(c for c in captures if c.kind == "page")
     robots = next((c for c in captures if c.kind == "robots"), None)
-    headers, payload = [], b""
-    if page.warc_filename:
-        place = (page.warc_filename, page.warc_record_offset, page.warc_record_length)
-        headers, payload = RecordReader(warcs)(*place)
+    headers: list[tuple[str, str]] = []
+    payload = b""
+    offset, length = page.warc_record_offset, page.warc_record_length
+    if page.warc_filename and offset is not None and length is not None:
+        headers, payload = RecordReader(warcs)(page.warc_filename, offset, length)
     return One(page, robots, headers, payload)
 
 
@@ -233,7 +234,7 @@ def read_and_parse(
         got = fetch_one(source, cfg, crawl)
         if not got.capture.warc_filename or got.capture.status is None or got.capture.status >= 300:
             raise Refused(
-                got.capture.reason or got.capture.outcome,
+                Reason(got.capture.reason) if got.capture.reason else Reason.HTTP_3XX,
                 f"{got.capture.url}: {got.capture.outcome}, status {got.capture.status}",
             )
         return parse_one(got.payload, got.capture.url, cfg, got.capture.content_type, got.headers)

@@ -7,7 +7,7 @@ from typing import Any
 
 from crawlkit.model import Answer, FetchItem
 from crawlkit.outcomes import Outcome, Reason
-from crawlkit.rules.feeds import sitemaps
+from crawlkit.rules.feeds import gzip_text
 from crawlkit.rules.frontier.fetch_outcome import Judged, judge
 from crawlkit.rules.http.conditional import conditional_headers
 from crawlkit.rules.politeness.pacer import Send
@@ -58,7 +58,7 @@ class Handlers:
         return {
             "accept": _SITEMAP_ACCEPT,
             "content_types": (),
-            "max_body_bytes": max(self._cfg.fetch.max_body_bytes, sitemaps.MAX_BYTES),
+            "max_body_bytes": max(self._cfg.fetch.max_body_bytes, gzip_text.MAX_BYTES),
         }
 
     async def fetch_robots(self, ticket: Send) -> None:
@@ -126,4 +126,4 @@ class Handlers:
 
 def _ends_row(origin: Origin) -> bool:
     """Whether the last answer is the outcome of the origin's robots row."""
-    return origin.item is not None and origin.verdict.reason is not Reason.ROBOTS_FOREIGN_HOST
+    return origin.item is not None and origin.known.reason is not Reason.ROBOTS_FOREIGN_HOST

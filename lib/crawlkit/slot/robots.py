@@ -44,6 +44,12 @@ class Origin:
         self.fetch, self.item, self.waiting = None, None, []
         return items
 
+    @property
+    def known(self) -> RobotsVerdict:
+        """The verdict, once there is one."""
+        assert self.verdict is not None
+        return self.verdict
+
 
 @dataclass(slots=True, eq=False)
 class PageJob:
@@ -113,6 +119,7 @@ class Origins:
         """Take the answer to the last request; the next URL, or None: `origin.verdict` is known."""
         body = decoded(answer, self._cfg.robots.max_bytes + 1)
         error = Reason.CONTENT_ENCODING if body.error and not answer.truncated else answer.error
+        assert origin.fetch is not None
         origin.fetch.receive(
             now, answer.status, answer.headers, body.body, error, answer.truncated or body.truncated
         )
@@ -147,7 +154,7 @@ def copy_of(origin: Origin) -> RobotsCopy | None:
 
     None is sent to a hop of another task's, if the guard refuses, or if there is no such name.
     """
-    v = origin.verdict
+    v = origin.known
     if v.reason is Reason.ROBOTS_FOREIGN_HOST or origin.refusal is not None:
         return None
     # a 2xx whose body broke off says nothing: kept as unreachable, or it would be read as "no
@@ -167,7 +174,7 @@ def copy_of(origin: Origin) -> RobotsCopy | None:
 
 def no_robots(origin: Origin) -> Judged:
     """The outcome of the pages of an origin whose verdict is a deferral."""
-    v = origin.verdict
+    v = origin.known
     return origin.refusal or Judged(
         Outcome.DEFERRED,
         v.reason or Reason.ROBOTS_UNREACHABLE,

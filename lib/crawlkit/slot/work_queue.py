@@ -104,7 +104,7 @@ class WorkQueue:
 
     def release(self, origin: Origin) -> None:
         """Queue or defer the pages of an origin whose robots.txt verdict is now known."""
-        verdict = origin.verdict
+        verdict = origin.known
         if origin.item is not None:  # a redirect hop that is not ours to follow
             deferred = Judged(Outcome.DEFERRED, verdict.reason, verdict.final_url)
             self._ledger.done(origin.item, deferred)

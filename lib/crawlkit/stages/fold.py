@@ -186,7 +186,7 @@ def choose_fold(
     return sorted(r["host_bucket"] for r in rows[: max(1, round(len(rows) / k))])
 
 
-def bucket_summary(rows: DataFrame, folded_through: int) -> DataFrame:
+def bucket_summary(rows: DataFrame, folded_through: int | None) -> DataFrame:
     """`buckets` rows (times as Unix s) of freshly folded crawldb rows."""
     return (
         rows.groupBy("host_bucket")

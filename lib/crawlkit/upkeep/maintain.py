@@ -67,7 +67,7 @@ def drop_folded(job: Job) -> int:
                 F.col("folded_through").isNull() | (F.col("updated_no") > F.col("folded_through"))
             )
             .agg(F.min("updated_no"))
-            .first()[0]
+            .collect()[0][0]
         )
         open_no = min((r.no for r in job.crawl.open_rounds()), default=2**31 - 1)
         through = min(waiting if waiting is not None else 2**31 - 1, open_no) - 1

@@ -117,8 +117,8 @@ def _rounds_with(rows: DataFrame) -> set[str]:
 def _planned(captures: DataFrame) -> DataFrame:
     """The fetch list of a round, as its captures have it."""
     domain = F.lit(None).cast("string").alias("domain")
-    columns = ("url_key", "url", "kind", "host", *planned_as(), domain)
-    return captures.where("is_outcome").select(*columns)
+    names = [F.col(name) for name in ("url_key", "url", "kind", "host")]
+    return captures.where("is_outcome").select(*names, *planned_as(), domain)
 
 
 def _sitemap_rows(job: Job, round_: Round) -> DataFrame:

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from pyspark.sql import DataFrame, functions as F
 
@@ -39,7 +39,7 @@ def rewrite_without(
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix="rewrite-", suffix=".tmp") as tmp:
         with _local_copy(job.crawl.warc, name, folder) as source:
-            moved, changed = rewrite(source, tmp, gone, blank)
+            moved, changed = rewrite(source, cast(BinaryIO, tmp), gone, blank)
         if not changed:
             return None
         tmp.flush()

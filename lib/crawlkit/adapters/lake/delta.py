@@ -192,7 +192,9 @@ class Tables(TableReader):
             a
             for a in adds
             if part is not None
-            and any(a.partition_values[c] not in map(str, values) for c, values in part.items())
+            and any(
+                str(a.partition_values[c]) not in map(str, values) for c, values in part.items()
+            )
         ]:
             raise TableError(
                 f"table {name}: rows of {stray[0].partition_values} were given for"
@@ -269,7 +271,7 @@ class Tables(TableReader):
             return -1, lambda: create_table_with_add_actions(
                 self.path(t.name),
                 delta_schema(t),
-                adds,
+                list(adds),
                 partition_by=list(t.partition_by),
                 configuration=settings,
                 commit_properties=done,

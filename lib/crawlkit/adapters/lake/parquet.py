@@ -239,12 +239,12 @@ def delta_schema(t: Table) -> Schema:
             Field(
                 c.name,
                 (
-                    ArrayType("string", True)
+                    ArrayType(PrimitiveType("string"), contains_null=True)
                     if c.type == "array<string>"
                     else PrimitiveType(kinds.get(c.type, c.type))
                 ),
-                True,
-                {"comment": c.comment},
+                nullable=True,
+                metadata={"comment": c.comment},
             )
             for c in t.columns
         ]

@@ -15,7 +15,7 @@ def quote(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def in_list(column: str, values: Sequence[str | int]) -> str:
+def in_list(column: str, values: Sequence[str | int | bytes]) -> str:
     """`column IN (...)`, never empty (an empty list matches nothing)."""
     return (
         f"{column} IN"

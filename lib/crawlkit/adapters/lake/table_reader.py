@@ -27,7 +27,7 @@ from crawlkit.tables.schema import ARROW
 if TYPE_CHECKING:
     import pyarrow.dataset
 
-Part = Mapping[str, Sequence[str | int]]  # partition column -> its values
+Part = Mapping[str, Sequence[str | int | bytes]]  # partition column -> its values
 Above = tuple[str, int]  # column, value
 
 
@@ -43,7 +43,7 @@ class TableReader:
     def __init__(self, root: str, s3: S3) -> None:
         self.root = root.rstrip("/")
         self._s3 = s3
-        self._store = open_objects(self.root, s3) if "://" in root else None
+        self._store: Any = open_objects(self.root, s3) if "://" in root else None
         # tables in S3 that are there: they stay, and each look is a call
         self._seen: set[str] = set()
 
@@ -191,7 +191,7 @@ class TableReader:
                 strict=True,
             )
         ):
-            below = most is not None and most[i] is not None and most[i] <= above[1]
+            below = above is not None and most and most[i] is not None and most[i] <= above[1]
             if not below and all(
                 str(column[i]) in allowed
                 for column, allowed in zip(values, wanted.values(), strict=True)

@@ -132,6 +132,7 @@ class Guard:
         """
         mapped = of_host(self._connect_to, place.host) if self._connect_to else None
         port, stale, named, proxy = place.port, False, False, self.proxy_of(place.host)
+        addresses: tuple[str, ...]
         if mapped is not None:
             addresses, port = (mapped[0].strip("[]"),), mapped[1] or port
         elif _is_address(place.host):

@@ -83,7 +83,7 @@ class Dialer:
         try:
             sock.setblocking(False)
             if proxy is not None or not secure:
-                await loop.sock_connect(sock, address)
+                await loop.sock_connect(sock, (ip, proxy.port if proxy else admitted.port))
                 address = None
             if proxy is not None and (proxy.scheme != "http" or secure):
                 await tunnel(sock, proxy, admitted.host, admitted.port)

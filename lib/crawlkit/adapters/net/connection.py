@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from ssl import SSLError
+from typing import cast
 
 from crawlkit.outcomes import Reason
 from crawlkit.rules.http.response import ResponseReader
@@ -97,12 +98,13 @@ class Exchange:
             if self.cancel:
                 cancel, self.cancel = self.cancel, None  # once: the task would not survive two
                 cancel()
-        elif self.reader.head_done:
+            return
+        assert self.connection is not None
+        if self.reader.head_done:
             self.reader.cut("time")
-            self.connection.finish()
         else:
             self.expired = Reason.READ_STALLED if seen else Reason.TIMEOUT
-            self.connection.finish()
+        self.connection.finish()
 
 
 class Budget:
@@ -151,6 +153,7 @@ class Budget:
         """
         held = -1 if self._leader is None else self._leader.held
         if self._waiting and held >= 0 and held == self._led:
+            assert self._leader is not None
             self._park(self._leader)
             self._leader, held = None, -1
             self._go_on()
@@ -203,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, buffer: memoryview, budget: Budget) -> None:
         self._buffer, self._budget = buffer, budget
         self.held = 0  # bytes taken from the budget
-        self.transport: asyncio.Transport | None = None
+        self.transport: asyncio.Transport = None  # type: ignore[assignment] # until it is made
         self.ip: str | None = None  # None: a proxy's to know
         self.named = False  # its address came from the resolver
         self.reader: ResponseReader | None = None
@@ -217,7 +220,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport (asyncio.BaseProtocol)."""
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """The engine's buffer, whatever the hint (asyncio.BufferedProtocol)."""

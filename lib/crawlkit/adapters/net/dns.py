@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from ssl import SSLContext
+from typing import cast
 
 import dns.asyncquery
 import dns.exception
@@ -240,7 +241,7 @@ class NameServers:
                 reply = await server(query, self._timeout_s)
                 if reply.rcode() in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
                     self._failures[at], self._retry_at[at] = 0, 0.0
-                    return _read(reply)
+                    return _read(cast(dns.message.QueryMessage, reply))
                 detail = f"{server.name}: {dns.rcode.to_text(reply.rcode())}"
             except (dns.exception.DNSException, OSError, EOFError, ValueError) as err:
                 detail = f"{server.name}: {type(err).__name__}"
@@ -255,7 +256,7 @@ class NameServers:
                 await server.close()
 
 
-def _read(reply: dns.message.Message) -> Lookup:
+def _read(reply: dns.message.QueryMessage) -> Lookup:
     """Follows the aliases of a reply; the lifetime is the smallest on the way (RFC 2308 5 for
     negative answers).
     """
@@ -284,7 +285,7 @@ async def system_query(name: str) -> Lookup:
         )
     except (UnicodeError, OSError) as err:
         return Lookup(error=Reason.DNS_NXDOMAIN, detail=type(err).__name__, ttl_s=_SYSTEM_TTL_S)
-    return Lookup(tuple(dict.fromkeys(row[4][0] for row in rows)), _SYSTEM_TTL_S)
+    return Lookup(tuple(dict.fromkeys(str(row[4][0]) for row in rows)), _SYSTEM_TTL_S)
 
 
 def make_resolver(servers: Sequence[str] = ()) -> Resolver:

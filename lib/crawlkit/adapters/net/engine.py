@@ -222,8 +222,8 @@ class Engine:
 
             def refuses(reader: ResponseReader, refused: list[str] = refused) -> bool:
                 kind = header_list(reader.headers, "content-type")
-                if reader.status // 100 == 2 and type_refused(kind, allowed):
-                    refused.append(kind[:200])
+                if (reader.status or 0) // 100 == 2 and type_refused(kind, allowed):
+                    refused.append((kind or "")[:200])
                 return bool(refused)
 
             reader = ResponseReader(request.method, max_body)
@@ -300,6 +300,7 @@ class Engine:
         """A new connection to a checked address. Raises Refused."""
         exchange.connecting_until(self._effective() + self._fetch.connect_timeout_s)
         task = asyncio.current_task()
+        assert task is not None
         exchange.cancel = task.cancel
         try:
             connection = await self._dialer.open(

@@ -66,7 +66,7 @@ def parse_proxy(setting: str) -> Proxy | None:
         parts = urlsplit(text)
         scheme, host, port = parts.scheme.replace("socks5h", "socks5"), parts.hostname, parts.port
     except ValueError:
-        scheme = host = port = None
+        scheme, host, port = "", None, None
     if scheme not in ("http", "socks5") or not host or not port:
         raise ConfigError("fetch.proxy: a value is not http://host:port or socks5://host:port")
     return Proxy(

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from http.client import HTTPException
+from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -41,9 +42,11 @@ class _CheckedAdapter(HTTPAdapter):
         self._tls = tls
         super().__init__(max_retries=0)
 
-    def get_connection_with_tls_context(self, request, verify, proxies=None, cert=None):  # noqa: ANN001, ANN201 (signature of requests)
+    def get_connection_with_tls_context(
+        self, request: Any, verify: Any, proxies: Any = None, cert: Any = None
+    ) -> HTTPConnectionPool:
         """A pool for the checked address (requests.adapters.HTTPAdapter)."""
-        where = {
+        where: dict[str, Any] = {
             "host": self._admitted.addresses[0],
             "port": self._admitted.port,
             "maxsize": 1,
@@ -58,7 +61,7 @@ class _CheckedAdapter(HTTPAdapter):
             assert_hostname=None if self._tls.check_hostname else False,
         )
 
-    def cert_verify(self, conn, url, verify, cert) -> None:  # noqa: ANN001
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """The context decides."""
 
 
@@ -132,7 +135,7 @@ class RequestsEngine:
                 _take_head(answer, response)
                 kind = response.raw.headers.get("content-type")
                 if response.status_code // 100 == 2 and type_refused(kind, allowed):
-                    raise Refused(Reason.CONTENT_TYPE, kind[:200])
+                    raise Refused(Reason.CONTENT_TYPE, (kind or "")[:200])
                 answer.body, answer.truncated = _read(response.raw, max_body, ends)
 
 

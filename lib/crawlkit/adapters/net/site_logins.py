@@ -59,7 +59,8 @@ class Session:
     def learn(self, answer: Answer, place: Place) -> None:
         """Keeps the cookies that the answer sets, and marks an answer of a session."""
         if place.host not in self._cookie_hosts:
-            if self._fields and of_host(self._fields, place.host):
+            fields = of_host(self._fields, place.host) if self._fields else None
+            if fields:
                 answer.notes.append(SESSION)
             return
         answer.notes.append(SESSION)

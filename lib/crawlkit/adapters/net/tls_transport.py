@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import socket
 from ssl import MemoryBIO, SSLContext, SSLEOFError, SSLError, SSLWantReadError
-from typing import Any
+from typing import Any, cast
 
 
 class TlsTransport(asyncio.Transport):
@@ -68,6 +68,7 @@ class TlsTransport(asyncio.Transport):
         closed then.
         """
         shaken = self._shaken
+        assert shaken is not None
         try:
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
@@ -92,7 +93,7 @@ class TlsTransport(asyncio.Transport):
         """Whether the connection has ended (asyncio.BaseTransport)."""
         return self._ended
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         """Encrypt and send; what the socket does not take waits (asyncio.WriteTransport)."""
         if not self._ended:
             self._plain += data
@@ -118,7 +119,7 @@ class TlsTransport(asyncio.Transport):
     # -- the socket's side
 
     def _readable(self) -> None:
-        buffer = self._protocol.get_buffer(-1)
+        buffer = cast(memoryview, self._protocol.get_buffer(-1))
         try:
             n = self._sock.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
@@ -165,6 +166,7 @@ class TlsTransport(asyncio.Transport):
                 self._sock.send(self._outgoing.read())  # the alert: why
             return self._end(failure)
         shaken, self._shaken = self._shaken, None
+        assert shaken is not None
         self._protocol.connection_made(self)
         if not shaken.done():
             shaken.set_result(None)
@@ -185,11 +187,12 @@ class TlsTransport(asyncio.Transport):
         """Gives the protocol what has come, a buffer as full as can be at a time."""
         later = False
         while not later and self._has_more() and not self._paused and not self._ended:
-            buffer, n, over, failure = self._protocol.get_buffer(-1), 0, False, None
+            buffer = cast(memoryview, self._protocol.get_buffer(-1))
+            n, over, failure = 0, False, None
             try:
                 while n < len(buffer) and not over and self._has_more():
                     got = self._tls.read(len(buffer) - n, buffer[n:])
-                    n, over = n + got, not got
+                    n, over = n + got, not got  # type: ignore[operator]
             except SSLWantReadError:
                 later = True
             except SSLEOFError:
@@ -236,5 +239,5 @@ class TlsTransport(asyncio.Transport):
             self._shaken.set_exception(failure or ConnectionAbortedError())
 
     def _lost(self, failure: OSError | None) -> None:
-        protocol, self._protocol = self._protocol, None
+        protocol, self._protocol = self._protocol, None  # type: ignore[assignment]
         protocol.connection_lost(failure)

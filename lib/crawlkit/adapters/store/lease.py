@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.objects import ObjectMissing, Objects
@@ -187,7 +188,7 @@ class Lease:
                 etag = self._objects.compare_and_swap(self.key, content, current)
         return etag
 
-    def _ours(self, found: dict | None) -> bool:
+    def _ours(self, found: dict[str, Any] | None) -> bool:
         """Whether what the store holds is our lease, in force; a holder's name is used once."""
         return found is not None and found["holder"] == self.holder and not found["released"]
 
@@ -201,7 +202,7 @@ class Lease:
         }
         return json.dumps(row).encode()
 
-    def _read(self) -> tuple[dict | None, str | None]:
+    def _read(self) -> tuple[dict[str, Any] | None, str | None]:
         try:
             data, etag = self._objects.get(self.key)
         except ObjectMissing:

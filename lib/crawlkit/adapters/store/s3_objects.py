@@ -15,7 +15,7 @@ import io
 import itertools
 import mimetypes
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -216,7 +216,7 @@ class S3Objects:
             lambda c: c.create_multipart_upload(**self._at(key), **settings)["UploadId"],
         )
 
-    def _upload_parts(self, key: str, upload: str, path: Path) -> list[dict[str, Any]]:
+    def _upload_parts(self, key: str, upload: str, path: Path) -> Sequence[dict[str, Any]]:
         """Send a file's parts; what the completion lists of each."""
         parts = []
         with open(path, "rb") as file:
@@ -238,7 +238,7 @@ class S3Objects:
         return listed
 
     def _complete_upload(
-        self, key: str, put_id: str, upload: str, parts: list[dict[str, Any]]
+        self, key: str, put_id: str, upload: str, parts: Sequence[dict[str, Any]]
     ) -> None:
         """Make the object of its parts. Raises ConditionNotMet if the key exists."""
         done = {"MultipartUpload": {"Parts": parts}, "UploadId": upload, "IfNoneMatch": "*"}

@@ -9,6 +9,7 @@ the next attempt's. Nothing is marked fetched that is not stored.
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 import threading
 import time
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from crawlkit.adapters.store.objects import ObjectMissing, Objects, StoreUnavailable
 from crawlkit.adapters.store.parts import write_part
@@ -177,7 +179,7 @@ def _store(warcs: Objects, warc: Finished) -> None:
     try:
         with warcs.open_range(warc.filename) as there, open(warc.path, "rb") as here:
             same = (
-                hashlib.file_digest(there, "sha256").digest()
+                hashlib.file_digest(cast(io.BufferedReader, there), "sha256").digest()
                 == hashlib.file_digest(here, "sha256").digest()
             )
     except ObjectMissing:

@@ -38,23 +38,24 @@ def parse_orders(raw: bytes) -> Orders:
     """Raises ValueError: the caller must not take that for "nothing is stopped"."""
     try:
         row = json.loads(raw)
-        named = []
-        for key in ("hosts", "domains"):
-            given = row.get(key, {})
-            named.append(
-                {str(k): str(v) for k, v in given.items()}
-                if isinstance(given, dict)
-                else {str(k): "" for k in given}
-            )
+        hosts, domains = (_reasons(row.get(key, {})) for key in ("hosts", "domains"))
         policies = {str(h): _policy(p) for h, p in row.get("policies", {}).items()}
         return Orders(
-            *named,
+            hosts,
+            domains,
             policies,
             frozenset(map(str, row.get("paused", ()))),
             frozenset(map(str, row.get("abandoned", ()))),
         )
     except (TypeError, AttributeError, RecursionError) as e:
         raise ValueError(f"{ORDERS_KEY}: {e}") from None
+
+
+def _reasons(given: Any) -> dict[str, str]:
+    """Why each is stopped; a plain list gives no reasons."""
+    if isinstance(given, dict):
+        return {str(k): str(v) for k, v in given.items()}
+    return {str(k): "" for k in given}
 
 
 def _policy(p: Mapping[str, Any]) -> dict[str, Any]:

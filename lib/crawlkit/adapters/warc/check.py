@@ -139,8 +139,9 @@ class _Audit:
 
     def digest_errors(self) -> int:
         """How many of the record's two digests do not match its bytes."""
-        wrong = self._block is not None and not _matches(
-            self._headers["warc-block-digest"], self._block
+        wrong = int(
+            self._block is not None
+            and not _matches(self._headers["warc-block-digest"], self._block)
         )
         if (
             self._payload
@@ -155,7 +156,7 @@ class _Audit:
                 hashes.append(_digest_of(self._headers["warc-payload-digest"]))
                 hashes[-1].update(self._whole.body)
             wrong += not any(_matches(self._headers["warc-payload-digest"], h) for h in hashes)
-        return int(wrong)
+        return wrong
 
 
 def _digest_of(field_value: str | None) -> Any:

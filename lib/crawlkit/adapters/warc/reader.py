@@ -23,6 +23,7 @@ _PIECE = 256 * 1024
 _VERSIONS = (b"WARC/1.0", b"WARC/1.1", b"WARC/0.17", b"WARC/0.18")
 _MAX_BLANK = 1024  # blank lines looked through after a record
 _GZIP = b"\x1f\x8b"
+_INFLATE_ERRORS: Any = (isal_zlib.error, igzip_lib.IsalError)
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ def parse_record(raw: bytes, offset: int = 0, max_bytes: int = MAX_RECORD_BYTES)
         inflate = isal_zlib.decompressobj(31)
         try:
             data = inflate.decompress(raw, max_bytes)
-        except (isal_zlib.error, igzip_lib.IsalError) as err:
+        except _INFLATE_ERRORS as err:
             raise damaged(offset, str(err)) from None
         if not inflate.eof:
             raise damaged(offset, "cut short or too large")
@@ -202,7 +203,7 @@ class WarcSource:
             raise damaged(self.offset, "cut inside a gzip member")
         try:
             self._data += self._inflate.decompress(self._raw, _PIECE)
-        except (isal_zlib.error, igzip_lib.IsalError) as err:
+        except _INFLATE_ERRORS as err:
             raise damaged(self.offset, str(err)) from None
         if self._inflate.eof:
             self._raw, self._inflate = self._inflate.unused_data, None

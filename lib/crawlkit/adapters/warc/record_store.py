@@ -33,5 +33,6 @@ class RecordReader:
             except ObjectMissing:
                 raise Refused(Reason.WARC_DAMAGED, f"{name} is missing") from None
             self._name = name
+        assert self._file is not None
         record = read_record(self._file, offset, length)
         return record.http_headers, record.payload

@@ -7,7 +7,6 @@ a file that ends in `.open` is garbage after a crash. One gzip member a record.
 from __future__ import annotations
 
 import functools
-import io
 import os
 import re
 import time
@@ -15,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from isal import igzip_lib, isal_zlib
 
@@ -137,7 +136,7 @@ class WarcWriter:
             compress,
         )
         self._set_cookie = set_cookie
-        self._file: io.BufferedWriter | None = None
+        self._file: BinaryIO | None = None
         self._filename = self._warcinfo_id = ""
         self._opened = 0.0
         self._offset = self._records = self._files = self._logs = 0
@@ -171,10 +170,10 @@ class WarcWriter:
         if self._file is None:
             self._open()
         head, digest, block_digest = block or self.block(answer)
-        body: bytes | None = answer.body
+        body = answer.body
         profile = None if earlier is None else _revisit_profile(answer, earlier, digest)
         if profile and earlier is not None:
-            body, digest, block_digest = b"", earlier.payload_digest, None
+            body, digest, block_digest = b"", earlier.payload_digest, ""
         uri, response_id = target_uri(answer.url), record_id(capture_id)
         common = self._common_fields(answer)
         if answer.request_bytes:
@@ -310,7 +309,7 @@ class WarcWriter:
         ]
         pieces = (_record_head(named), head, body, b"\r\n\r\n")
         if not self._compress:
-            data = pieces
+            data: Iterable[bytes] = pieces
         elif len(body) < LARGE_BYTES:
             record = b"".join(pieces)
             data = (
@@ -323,6 +322,7 @@ class WarcWriter:
         else:  # no copy of the whole
             data = _compressed(pieces)
         length = 0
+        assert self._file is not None
         for piece in data:
             self._file.write(piece)
             length += len(piece)
@@ -352,7 +352,7 @@ def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield stream.flush()
 
 
-def _warc_fields(fields: Sequence[tuple[str, str]]) -> bytes:
+def _warc_fields(fields: Iterable[tuple[str, str]]) -> bytes:
     """application/warc-fields (WARC 1.1 Annex B): no value may open another line."""
     return "".join(f"{name}: {' '.join(str(value).split())}\r\n" for name, value in fields).encode()
 
