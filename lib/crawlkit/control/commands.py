@@ -138,7 +138,9 @@ def _take_effect(crawl: Crawl, order: Order, row: Mapping[str, Any]) -> None:
 
 def _change(order: Order, orders: dict[str, Any]) -> None:
     """Put a command into the standing orders (adapters/store/stop_list.py)."""
-    verb, target, args = order.verb, order.target, order.arguments
+    verb = order.verb
+    target = order.target
+    args = order.arguments
     if verb in ROUND_VERBS:
         others = {*orders["paused"]} - {target}
         orders["paused"] = sorted(others | {target} if verb == "pause" else others)

@@ -19,9 +19,9 @@ MIN_TOKEN_CHARS = 16
 
 def token_of(cfg: Config) -> str:
     """The API's token. Raises ConfigError: none is set, or it is too short to be one."""
-    token, place = (
-        secret(cfg.control.token),
-        cfg.control.token if cfg.control.token.startswith(("env:", "file:")) else "control.token",
+    token = secret(cfg.control.token)
+    place = (
+        cfg.control.token if cfg.control.token.startswith(("env:", "file:")) else "control.token"
     )
     if (
         len(token) < MIN_TOKEN_CHARS

@@ -29,9 +29,8 @@ def export_cc_index(source: Source, out: str) -> dict[str, Any]:
 
     The table is partitioned by crawl and subset.
     """
-    where = (
-        f"crawl = '{source.cfg.crawl.id}'" if source.is_table(out) else None
-    )  # letters, digits, _ and - by the id's pattern
+    # letters, digits, _ and - by the id's pattern
+    where = f"crawl = '{source.cfg.crawl.id}'" if source.is_table(out) else None
     with tempfile.NamedTemporaryFile(
         suffix=".parquet"
     ) as staged:  # delta-rs cannot read tables while it writes one

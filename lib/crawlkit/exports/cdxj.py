@@ -180,10 +180,8 @@ def _gzip(lines: list[str]) -> bytes:
 
 
 def _stored(round_id: str | None) -> ds.Expression:
-    stored, where = (
-        ds.field("warc_filename").is_valid() & ds.field("record_type").is_valid(),
-        in_round(round_id),
-    )
+    stored = ds.field("warc_filename").is_valid() & ds.field("record_type").is_valid()
+    where = in_round(round_id)
     return stored if where is None else stored & where
 
 

@@ -50,7 +50,9 @@ class LocalAirflow:
         start_s: float = 120.0,
         home: Path = ROOT,
     ) -> None:
-        self.folder, self.start_s, self.port = folder.absolute(), start_s, _free_port()
+        self.folder = folder.absolute()
+        self.start_s = start_s
+        self.port = _free_port()
         self.bin = home / ".venv-airflow" / "bin"
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = self.folder / "airflow.log"
@@ -67,9 +69,8 @@ class LocalAirflow:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "5",
             "AIRFLOW__CORE__DEFAULT_POOL_TASK_SLOT_COUNT": str(TASKS),
-            "AIRFLOW__CORE__PARALLELISM": str(
-                TASKS + 1
-            ),  # one more than tasks: what tells of a late run waits for a slot
+            # one more than tasks: the callback for a late run waits for a slot
+            "AIRFLOW__CORE__PARALLELISM": str(TASKS + 1),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self.port),

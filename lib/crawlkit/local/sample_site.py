@@ -55,11 +55,12 @@ class SampleSite:
 
     def config(self) -> dict[str, dict[str, Any]]:
         """The settings that a crawl of the site needs: section -> key -> value."""
+        # the site is ours: no need to wait a second
         own = {
             "delay_s": 0.1,
             "domain_delay_s": 0.05,
             "ip_delay_s": 0.05,
-        }  # the site is ours: no need to wait a second
+        }
         return {
             "fetch": {
                 "connect_to": self.connect_to(),
@@ -79,9 +80,10 @@ class SampleSite:
 
     def _answer(self, request: Request) -> Reply:
         path = request.target.partition("?")[0]
+        # a browser without the names
         name = (
             self._by_address[request.address] if request.host == request.address else request.host
-        )  # a browser without the names
+        )
         found = self._replies.get(name, {}).get(path)
         if found is None:
             return Reply(404, [("Content-Type", "text/html; charset=utf-8")], NOT_FOUND)

@@ -206,10 +206,8 @@ class _Connection(asyncio.Protocol):
             return
         head = bytes(self.buffer[:end]).decode("latin-1")
         del self.buffer[: end + 4]
-        start, self.arrived = (
-            self.arrived or time.monotonic(),
-            (time.monotonic() if self.buffer else None),
-        )
+        start = self.arrived or time.monotonic()
+        self.arrived = time.monotonic() if self.buffer else None
         request = _parse(head, self.address)
         server = self.server
         server.in_flight[request.host] += 1

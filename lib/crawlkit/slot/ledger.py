@@ -91,7 +91,9 @@ class Ledger:
 
     async def _write_events(self) -> None:
         await asyncio.sleep(0)
-        states, self._events, self._events_task = self._events, [], None
+        states = self._events
+        self._events = []
+        self._events_task = None
         await asyncio.wrap_future(await self._write(self._recorder.events, states))
 
     async def _write(self, work: Callable[..., Any], *args: Any) -> Any:

@@ -68,7 +68,9 @@ class Recorder:
             max_bytes=cfg.storage.spool_bytes,
             max_s=cfg.storage.spool_s,
         )
-        self._round_id, self._slot, self._attempt = round_id, slot, attempt
+        self._round_id = round_id
+        self._slot = slot
+        self._attempt = attempt
         self._stored, self._about = stored, about
         self._roll_s = cfg.warc.roll_s
         info = {
@@ -142,9 +144,8 @@ class Recorder:
             for r in self._pending
             if not (isinstance(r, Capture) and r.outcome in UNTOUCHED)
         ]
-        if (
-            logged
-        ):  # what the tables are made of again if only the WARC files are left (warc_log.py)
+        # what the tables are made of again if only the WARC files are left (warc_log.py)
+        if logged:
             self._writer.write_log([("round", self._about), *logged])
         finished = self._writer.close()
         if finished is not None:
@@ -184,16 +185,12 @@ class Recorder:
         block = self._writer.block(answer)
         earlier, revisit_of = self._earlier(answer, item, block.payload_digest)
         written = self._writer.write(answer, capture.capture_id, earlier=earlier, block=block)
-        capture.warc_filename, capture.warc_record_offset, capture.warc_record_length = (
-            written.filename,
-            written.offset,
-            written.length,
-        )
-        capture.warc_record_id, capture.record_type, capture.payload_digest = (
-            written.record_id,
-            written.record_type,
-            written.payload_digest,
-        )
+        capture.warc_filename = written.filename
+        capture.warc_record_offset = written.offset
+        capture.warc_record_length = written.length
+        capture.warc_record_id = written.record_id
+        capture.record_type = written.record_type
+        capture.payload_digest = written.payload_digest
         if written.record_type == "revisit":
             capture.revisit_of = revisit_of
         elif answer.body and not answer.truncated:
@@ -229,7 +226,9 @@ class Recorder:
 
 def describe(capture: Capture, answer: Answer) -> None:
     """Fill the fields of a capture that come from the answer's header and times."""
-    capture.status, capture.ip, capture.truncated = answer.status, answer.ip, answer.truncated
+    capture.status = answer.status
+    capture.ip = answer.ip
+    capture.truncated = answer.truncated
     capture.started, capture.ended = answer.wall_start, answer.wall_end
     if capture.detail is None:  # what was odd about the answer
         capture.detail = (

@@ -41,7 +41,9 @@ class Origin:
     def give_up(self) -> list[FetchItem]:
         """Stop asking; the rows that have no outcome because of it."""
         items = [*([self.item] if self.item else []), *self.waiting]
-        self.fetch, self.item, self.waiting = None, None, []
+        self.fetch = None
+        self.item = None
+        self.waiting = []
         return items
 
     @property
@@ -73,7 +75,9 @@ class Origins:
     """All origins of a slot."""
 
     def __init__(self, cfg: Config, allow: Sequence[Network], owns: Callable[[str], bool]) -> None:
-        self._cfg, self._allow, self._owns = cfg, allow, owns
+        self._cfg = cfg
+        self._allow = allow
+        self._owns = owns
         self._origins: dict[str, Origin] = {}
         self._of_host: dict[str, list[Origin]] = {}
 
@@ -127,7 +131,9 @@ class Origins:
         if answer.url == robots_url(origin.name + "/"):
             origin.refusal = refused_by_robots_error(answer.error)
         if url is None:
-            origin.verdict, origin.fetch, origin.is_ours = origin.fetch.verdict, None, True
+            origin.verdict = origin.fetch.verdict
+            origin.fetch = None
+            origin.is_ours = True
         return url
 
     def crawl_delay_s(self, host: str, before: float | None) -> float | None:

@@ -267,9 +267,8 @@ def _parts_of(job: Job, names: list[str]) -> dict[str, Any]:
     taken: set[str] = set()
     counts, twice = Counter({"records": 0, "lost": 0, "unnamed": 0, "files_twice": 0}), set[int]()
     for f in files:
-        if f["logs"] and taken.issuperset(
-            f["logs"]
-        ):  # packed into a file that is taken, and not yet removed as an orphan
+        # packed into a file that is taken, and not yet removed as an orphan
+        if f["logs"] and taken.issuperset(f["logs"]):
             twice.add(f["n"])
             counts["files_twice"] += 1
             continue

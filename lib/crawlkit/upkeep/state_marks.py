@@ -51,10 +51,8 @@ def begin_rebuild(crawl: Crawl) -> None:
     try:
         raw, etag = crawl.objects.get("crawl.json")
     except ObjectMissing:
-        raw, etag = (
-            json.dumps({"buckets": crawl.cfg.frontier.buckets, "next_no": 1, "open": {}}).encode(),
-            None,
-        )
+        raw = json.dumps({"buckets": crawl.cfg.frontier.buckets, "next_no": 1, "open": {}}).encode()
+        etag = None
     state = json.loads(raw)
     if etag is not None and "rebuilding" not in state:
         raise CrawlError(

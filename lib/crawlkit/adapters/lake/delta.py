@@ -116,9 +116,8 @@ class Tables(TableReader):
             more = "true" if above is None else f"{above[0]} > {above[1]}"
             if not files:
                 return self._empty(name)
-            if len(files) <= (
-                DIRECT_FILES if self._store is None else S3_DIRECT_FILES
-            ):  # Delta's own scan runs a Spark job on its log for each table of a query
+            # Delta's own scan runs a Spark job on its log for each table of a query
+            if len(files) <= (DIRECT_FILES if self._store is None else S3_DIRECT_FILES):
                 return (
                     spark.read.schema(
                         ", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)
@@ -146,9 +145,8 @@ class Tables(TableReader):
 
     def _empty(self, name: str) -> DataFrame:
         nulls = ", ".join(f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns)
-        return self.spark.sql(
-            f"SELECT {nulls} WHERE false"
-        )  # a local relation: no task is started for it
+        # a local relation: no task is started for it
+        return self.spark.sql(f"SELECT {nulls} WHERE false")
 
     def replace(
         self, name: str, data: "DataFrame | Sequence[Mapping[str, Any]]", part: Part | None = None
@@ -229,7 +227,9 @@ class Tables(TableReader):
                 f"table {t.name} is not among those that this stage writes"
                 f" ({', '.join(sorted(self._writable))}): name it in the stage's WRITES"
             )
-        put_id, give_up, tries = uuid.uuid4().hex, time.monotonic() + self._s3.give_up_s, 0
+        put_id = uuid.uuid4().hex
+        give_up = time.monotonic() + self._s3.give_up_s
+        tries = 0
         self._widen(t)
         while True:
             version, put = self._ready(t, adds, part, keep, put_id)
@@ -238,9 +238,8 @@ class Tables(TableReader):
                 return put()
             except (DeltaError, OSError) as e:
                 error, tries = e, tries + 1
-            if self._store is None and not isinstance(
-                error, CommitFailedError
-            ):  # the disk, not another writer
+            # the disk, not another writer
+            if self._store is None and not isinstance(error, CommitFailedError):
                 raise error
             now = self._log(t.name).version() if self.exists(t.name) else -1
             if any(put_id in self._entry(t, n) for n in range(version + 1, now + 1)):
@@ -248,9 +247,8 @@ class Tables(TableReader):
             if self._store is not None and now == version:
                 if time.monotonic() > give_up:
                     raise self._unreachable(t.name, error)
-            elif (
-                not keep or tries == APPEND_TRIES
-            ):  # two writers at once are a breach of W: the second fails
+            elif not keep or tries == APPEND_TRIES:
+                # two writers at once are a breach of W: the second fails
                 raise TableError(
                     f"table {t.name} at {self.path(t.name)} was written by another process at the"
                     " same time; nothing was committed here: end the other one and run the same"
@@ -360,8 +358,7 @@ class Tables(TableReader):
             if lacks := self._lacks(t.name, [f.name for f in log.schema().fields]):
                 self.guard()
                 log.alter.add_columns([f for f in delta_schema(t).fields if f.name in lacks])
-            if log.metadata().configuration.get(_STATS) != ",".join(
-                t.stats
-            ):  # of other columns none is told, though the files' own lines have them
+            # of other columns none is told, though the files' own lines have them
+            if log.metadata().configuration.get(_STATS) != ",".join(t.stats):
                 self.guard()
                 log.alter.set_table_properties({_STATS: ",".join(t.stats)})

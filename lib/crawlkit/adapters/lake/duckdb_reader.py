@@ -49,18 +49,16 @@ def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> lis
         for macro in MACROS:
             db.execute(f"CREATE MACRO {macro}")
         views = {"frontier": "SELECT * FROM crawldb", **views}
-        used = _used(query, views) or _used(
-            " ".join([*TABLES, *views]), views
-        )  # of a query that names none (SHOW TABLES): all
+        # of a query that names none (SHOW TABLES): all
+        used = _used(query, views) or _used(" ".join([*TABLES, *views]), views)
         for name in TABLES:
             if name in used:  # to open one in S3 costs several calls
                 db.register(name, tables.dataset(name))
         for name, sql in used.items():
             if sql:
                 db.execute(f"CREATE VIEW {name} AS {sql}")
-        db.execute(
-            "SET enable_external_access = false"
-        )  # a query reads the crawl's tables and no other file
+        # a query reads the crawl's tables and no other file
+        db.execute("SET enable_external_access = false")
         try:
             rows: list[dict[str, Any]] = []
             found = db.sql(query)
@@ -70,13 +68,14 @@ def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> lis
                 rows += batch.slice(0, limit - len(rows)).to_pylist()
                 if len(rows) >= limit:
                     break
+            # UTC, as Spark gives them
             return [
                 {
                     name: v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v
                     for name, v in r.items()
                 }
                 for r in rows
-            ]  # UTC, as Spark gives them
+            ]
         except duckdb.Error as e:
             raise QueryError(str(e).splitlines()[0]) from None
 

@@ -114,7 +114,9 @@ class _File:
 
     def __init__(self, where: Where, schema: pa.Schema, values: dict[str, str]) -> None:
         below, name = "".join(f"{c}={v}/" for c, v in values.items()), f"{uuid.uuid4().hex}.parquet"
-        self.place, self.values, self.schema = below + name, values, schema
+        self.place = below + name
+        self.values = values
+        self.schema = schema
         self.store = open_objects(where.place, where.s3) if "://" in where.place else None
         self.path = where.spool / name if self.store else Path(where.place, self.place)
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,7 +189,9 @@ def arrow_table(t: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def statistics(t: Table, footer: pa.parquet.FileMetaData) -> dict[str, Any]:
     """Delta's per-file statistics (protocol, "Per-file Statistics") of the columns `t.stats`."""
     places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
-    least, most, nulls = {}, {}, {}
+    least = {}
+    most = {}
+    nulls = {}
     for name in t.stats:
         groups = [
             footer.row_group(g).column(places[name]).statistics

@@ -99,10 +99,8 @@ class Guard:
     def __init__(self, fetch: Fetch, resolver: Resolves) -> None:
         self._resolver = resolver
         self._ports = frozenset(fetch.ports)
-        allow, deny = (
-            [ip_network(net) for net in fetch.allow_private],
-            [ip_network(net) for net in fetch.deny],
-        )
+        allow = [ip_network(net) for net in fetch.allow_private]
+        deny = [ip_network(net) for net in fetch.deny]
         self._refusal = functools.lru_cache(1024)(lambda ip: address_refusal(ip, allow, deny))
         self._connect_to = {
             pattern.lower(): _split_port(to) for pattern, to in fetch.connect_to.items()
@@ -131,8 +129,10 @@ class Guard:
         (ADDRESS_FORBIDDEN, DNS_NXDOMAIN, DNS_FAIL).
         """
         mapped = of_host(self._connect_to, place.host) if self._connect_to else None
-        port, stale, named, proxy = place.port, False, False, self.proxy_of(place.host)
-        addresses: tuple[str, ...]
+        port = place.port
+        stale = False
+        named = False
+        proxy = self.proxy_of(place.host)
         if mapped is not None:
             addresses, port = (mapped[0].strip("[]"),), mapped[1] or port
         elif _is_address(place.host):
@@ -142,13 +142,14 @@ class Guard:
                 proxy.remote_dns and place.host.rpartition(".")[2] != "localhost"
             ) or place.host.endswith(".onion")
             addresses = () if hidden else await self._known(place.host)
-        elif place.host == "onion" or place.host.endswith(
-            ".onion"
-        ):  # RFC 7686 2: never asked of a name server
+        elif place.host == "onion" or place.host.endswith(".onion"):
+            # RFC 7686 2: never asked of a name server
             raise Refused(Reason.DNS_NXDOMAIN, ".onion is reached through a proxy only")
         else:
             found = await self._resolver.resolve(place.host)
-            addresses, stale, named = found.addresses[:MAX_ADDRESSES], found.stale, True
+            addresses = found.addresses[:MAX_ADDRESSES]
+            stale = found.stale
+            named = True
         for ip in addresses:
             if why := self._refusal(ip):
                 raise Refused(Reason.ADDRESS_FORBIDDEN, f"{ip}: {why}")

@@ -34,7 +34,9 @@ class Dialer:
         make: Callable[[], Connection],
     ) -> None:
         self.resolver = resolver
-        self._guard, self._tls, self._make = guard, tls, make
+        self._guard = guard
+        self._tls = tls
+        self._make = make
         self._unverified = frozenset(h.lower() for h in fetch.unverified_tls_hosts)
 
     async def open(self, place: Place, left_s: Callable[[], float]) -> Connection:
@@ -60,7 +62,7 @@ class Dialer:
         raise connect_reason(failure)
 
     async def _through(self, proxy: Proxy, place: Place, admitted: Admitted) -> Connection:
-        """A connection through the operator's proxy; its address may be anything."""
+        """A connection through the operator's proxy; it may be anywhere, no address is refused."""
         try:
             address = str(ip_address(proxy.host))
         except ValueError:
@@ -77,7 +79,9 @@ class Dialer:
 
         Raises OSError (SSLError), Refused (PROXY_FAIL).
         """
-        loop, proxy, secure = asyncio.get_running_loop(), admitted.proxy, place.scheme == "https"
+        loop = asyncio.get_running_loop()
+        proxy = admitted.proxy
+        secure = place.scheme == "https"
         address: tuple[str, int] | None = (ip, proxy.port if proxy else admitted.port)
         sock = socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM)
         try:

@@ -75,9 +75,8 @@ class Exchange:
         """
         seen = self.reader.received if self.reader else 0
         if now >= (self.deadline if self.reader else self.connect_deadline):
-            if (
-                self.grace is None
-            ):  # one more turn of the loop: what has arrived meanwhile still counts
+            # one more turn of the loop: what has arrived meanwhile still counts
+            if self.grace is None:
                 self.grace = seen
             elif not (self.reader and self.reader.done):
                 self._expire(seen)
@@ -280,7 +279,9 @@ class Connection(asyncio.BufferedProtocol):
         self, data: bytes, reader: ResponseReader, refuses: Callable[[ResponseReader], bool] | None
     ) -> asyncio.Future[None]:
         """Sends a request; the future is done when the reader is, or when the engine gives up."""
-        self.reader, self.refuses, self.first_byte = reader, refuses, None
+        self.reader = reader
+        self.refuses = refuses
+        self.first_byte = None
         self.waiter = asyncio.get_running_loop().create_future()
         if self.lost:
             self.connection_lost(None)

@@ -136,9 +136,8 @@ class Resolver:
             await self._query.close()
 
     def _fixed(self, name: str) -> Lookup | None:
-        if name == "localhost" or name.endswith(
-            ".localhost"
-        ):  # RFC 6761 6.3: never asked of a server
+        # RFC 6761 6.3: never asked of a server
+        if name == "localhost" or name.endswith(".localhost"):
             return Lookup(("127.0.0.1", "::1"), _SYSTEM_TTL_S)
         addresses = self._hosts.get(name)
         return Lookup(addresses, _SYSTEM_TTL_S) if addresses else None
@@ -167,10 +166,8 @@ class Resolver:
             expires = asked + FAIL_S
             if old is not None and old.lookup.addresses and asked < old.true_until + MAX_STALE_S:
                 self.counts["stale"] += 1
-                lookup, true_until = (
-                    replace(old.lookup, stale=asked >= old.true_until),
-                    old.true_until,
-                )
+                lookup = replace(old.lookup, stale=asked >= old.true_until)
+                true_until = old.true_until
         if expires > asked:
             self._entries[name] = _Entry(lookup, asked, expires, true_until)
             if len(self._entries) > self._max:
@@ -224,9 +221,8 @@ class NameServers:
         if four.addresses or four.detail == "no such name" or four.error is Reason.DNS_FAIL:
             return four
         six = await self._ask(question, "AAAA")
-        if (
-            six.addresses or six.error is Reason.DNS_FAIL
-        ):  # without an answer to this one it is not known that there is no address
+        # without an answer to this one it is not known that there is no address
+        if six.addresses or six.error is Reason.DNS_FAIL:
             return six
         return replace(four, ttl_s=min(four.ttl_s, six.ttl_s))
 

@@ -66,9 +66,8 @@ def request_bytes(request: FetchRequest, target: str) -> bytes:
     start = f"{request.method} {target} HTTP/1.1\r\n"
     lines = [f"{name}: {value}\r\n" for name, value in request.headers]
     sent = "".join((start, *lines, "\r\n"))
-    if (
-        not sent.count("\r") == sent.count("\n") == len(lines) + 2 or "\0" in sent
-    ):  # some field has a break
+    # some field has a break
+    if not sent.count("\r") == sent.count("\n") == len(lines) + 2 or "\0" in sent:
         sent = "".join(
             (
                 start,
@@ -243,11 +242,9 @@ class Engine:
             connection = await self._connect(place, exchange, answer)
         self._conclude(answer, reader, exchange, connection, refused)
         if proxied and answer.status == 407:
-            answer.status, answer.error, answer.error_detail = (
-                None,
-                Reason.PROXY_FAIL,
-                "407: credentials refused",
-            )
+            answer.status = None
+            answer.error = Reason.PROXY_FAIL
+            answer.error_detail = "407: credentials refused"
 
     def _wire(self, request: FetchRequest, place: Place, answer: Answer) -> tuple[bytes, bool]:
         """What is sent, with a session's fields; to an HTTP proxy in absolute form (RFC 9112

@@ -64,7 +64,9 @@ def parse_proxy(setting: str) -> Proxy | None:
         return None
     try:
         parts = urlsplit(text)
-        scheme, host, port = parts.scheme.replace("socks5h", "socks5"), parts.hostname, parts.port
+        scheme = parts.scheme.replace("socks5h", "socks5")
+        host = parts.hostname
+        port = parts.port
     except ValueError:
         scheme, host, port = "", None, None
     if scheme not in ("http", "socks5") or not host or not port:
@@ -114,9 +116,8 @@ async def _connect(sock: socket.socket, proxy: Proxy, host: str, port: int) -> N
         status = parse_head(reply[: end.end()]).status
     except Refused as refusal:
         raise Refused(Reason.PROXY_FAIL, f"answer to CONNECT: {refusal.detail}") from None
-    if status // 100 != 2 or end.end() != len(
-        reply
-    ):  # the server speaks second: bytes before we do are not its own
+    # the server speaks second: bytes before we do are not its own
+    if status // 100 != 2 or end.end() != len(reply):
         raise Refused(
             Reason.PROXY_FAIL,
             (

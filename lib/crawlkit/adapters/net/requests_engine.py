@@ -103,7 +103,9 @@ class RequestsEngine:
             await asyncio.to_thread(self._send, request, place, admitted, answer, allowed, *limits)
             self._session.learn(answer, place)
         except Refused as refusal:
-            answer.status, answer.error, answer.error_detail = None, refusal.reason, refusal.detail
+            answer.status = None
+            answer.error = refusal.reason
+            answer.error_detail = refusal.detail
         answer.wall_end, answer.mono_end = time.time(), time.monotonic()
         return answer
 

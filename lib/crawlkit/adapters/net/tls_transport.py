@@ -50,14 +50,16 @@ class TlsTransport(asyncio.Transport):
         protocol: asyncio.BufferedProtocol,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._sock, self._fd, self._protocol = sock, sock.fileno(), protocol
+        self._sock = sock
+        self._fd = sock.fileno()
+        self._protocol = protocol
         self._incoming, self._outgoing = MemoryBIO(), MemoryBIO()
+        # bytes: Place.host is canonical, and the IDNA codec slow
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_hostname=name.encode("ascii")
-        )  # bytes: Place.host is canonical, and the IDNA codec slow
-        self._shaken: asyncio.Future[None] | None = (
-            self._loop.create_future()
-        )  # None: the handshake is done
+        )
+        # None: the handshake is done
+        self._shaken: asyncio.Future[None] | None = self._loop.create_future()
         self._plain = self._unsent = b""  # what TLS, what the socket did not take yet
         self._writing = self._paused = self._ended = False
 
@@ -187,8 +189,10 @@ class TlsTransport(asyncio.Transport):
         """Gives the protocol what has come, a buffer as full as can be at a time."""
         later = False
         while not later and self._has_more() and not self._paused and not self._ended:
-            buffer = cast(memoryview, self._protocol.get_buffer(-1))
-            n, over, failure = 0, False, None
+            buffer = self._protocol.get_buffer(-1)
+            n = 0
+            over = False
+            failure = None
             try:
                 while n < len(buffer) and not over and self._has_more():
                     got = self._tls.read(len(buffer) - n, buffer[n:])

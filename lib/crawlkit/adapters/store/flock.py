@@ -24,7 +24,9 @@ class FileLock:
     """A lock on `path`; may be entered again by the thread that holds it."""
 
     def __init__(self, path: Path, what: str, wait_s: float = 0.0) -> None:
-        self.path, self.what, self.wait_s = path, what, wait_s
+        self.path = path
+        self.what = what
+        self.wait_s = wait_s
         self._file: int | None = None
         self._depth = 0
 

@@ -236,7 +236,10 @@ class LeaseLock:
     def __init__(
         self, objects: Objects, key: str, what: str, cfg: LeaseConfig, wait_s: float = 0.0
     ) -> None:
-        self._objects, self._key, self._what, self._cfg = objects, key, what, cfg
+        self._objects = objects
+        self._key = key
+        self._what = what
+        self._cfg = cfg
         self._wait_s = max(wait_s, cfg.ttl_s + cfg.margin_s + 1.0)
         self._lease: Lease | None = None
         self._depth = 0

@@ -155,9 +155,8 @@ class LocalObjects:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         with open(self.root / LOCK, "a") as f:
-            fcntl.flock(
-                f, fcntl.LOCK_EX
-            )  # released with the descriptor, also when the process dies
+            # released with the descriptor, also when the process dies
+            fcntl.flock(f, fcntl.LOCK_EX)
             yield
 
 

@@ -55,7 +55,10 @@ class Spool:
         max_bytes: int,
         max_s: float,
     ) -> None:
-        self._parts, self._warcs, self._folder, self._check = parts, warcs, folder, check
+        self._parts = parts
+        self._warcs = warcs
+        self._folder = folder
+        self._check = check
         self._max_bytes, self._max_s = max_bytes, max_s
         self._loads: deque[_Load] = deque()
         self._moved = threading.Condition()

@@ -128,13 +128,13 @@ class WarcWriter:
         compress: bool = True,
         set_cookie: bool = True,
     ) -> None:
-        self._folder, self._name, self._info = folder, name, dict(info)
-        self._roll_bytes, self._roll_s, self._clock, self._compress = (
-            roll_bytes,
-            roll_s,
-            clock,
-            compress,
-        )
+        self._folder = folder
+        self._name = name
+        self._info = dict(info)
+        self._roll_bytes = roll_bytes
+        self._roll_s = roll_s
+        self._clock = clock
+        self._compress = compress
         self._set_cookie = set_cookie
         self._file: BinaryIO | None = None
         self._filename = self._warcinfo_id = ""
@@ -173,7 +173,9 @@ class WarcWriter:
         body = answer.body
         profile = None if earlier is None else _revisit_profile(answer, earlier, digest)
         if profile and earlier is not None:
-            body, digest, block_digest = b"", earlier.payload_digest, ""
+            body = b""
+            digest = earlier.payload_digest
+            block_digest = None
         uri, response_id = target_uri(answer.url), record_id(capture_id)
         common = self._common_fields(answer)
         if answer.request_bytes:
@@ -207,7 +209,7 @@ class WarcWriter:
         return fields
 
     def write_log(self, lines: Iterable[tuple[str, bytes]]) -> None:
-        """Write a metadata record about the whole file: `name: JSON` lines of warc-fields.
+        """Write a metadata record about the whole file: `name: JSON` lines, warc-fields.
 
         Opens a file if none is open. Raises OSError.
         """
