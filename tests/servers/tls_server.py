@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from crawlkit.adapters.net.tls import prepared
+from crawlkit.adapters.net.tls import harden
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -62,7 +62,7 @@ def _certificate(
 
 def trusting_context() -> ssl.SSLContext:
     """A client context as ours, which trusts the test authority only."""
-    return prepared(
+    return harden(
         ssl.create_default_context(
             cadata=_authority()[0].public_bytes(serialization.Encoding.PEM).decode()
         )

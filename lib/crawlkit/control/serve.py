@@ -52,7 +52,7 @@ def run(
         if not _is_loopback(host):
             say(
                 f"warning: {host} is not loopback: the token crosses the network in the clear"
-                " unless a proxy with TLS stands before it"
+                " unless a proxy with TLS is in front of it"
             )
         say(
             "control API and status page:"

@@ -34,7 +34,7 @@ def hints(app: FromApp, sender: FromSender, body: UrlsBody) -> dict[str, Any]:
 
 @router.post("/recrawl")
 def recrawl(app: FromApp, sender: FromSender, body: UrlsBody) -> dict[str, Any]:
-    """Fetch URLs again in the next round, whatever their schedule says."""
+    """Fetch URLs again in the next round, whatever their schedule."""
     return app.run("recrawl", body.model_dump(), sender)
 
 

@@ -60,7 +60,7 @@ def export_cdxj(
     }
 
     def lines() -> Iterator[str]:
-        for row in source.rows("captures", COLUMNS, _stored(round_id)):
+        for row in source.rows("captures", COLUMNS, _is_stored(round_id)):
             yield entry_line(row, more)
 
     for row in source.rows("captures", ["capture_id"], ds.field("record_type") == "response"):
@@ -179,7 +179,7 @@ def _gzip(lines: list[str]) -> bytes:
     return deflate.compress(("\n".join(lines) + "\n").encode()) + deflate.flush()
 
 
-def _stored(round_id: str | None) -> ds.Expression:
+def _is_stored(round_id: str | None) -> ds.Expression:
     stored = ds.field("warc_filename").is_valid() & ds.field("record_type").is_valid()
     where = in_round(round_id)
     return stored if where is None else stored & where

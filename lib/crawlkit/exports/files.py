@@ -58,13 +58,13 @@ def sorted_lines(lines: Iterable[str], chars: int = SORT_CHARS) -> Iterator[str]
                 runs.append(_run(Path(folder), sorted(kept)))
                 kept, size = [], 0
                 if len(runs) == _MERGED:
-                    merged = _run(Path(folder), _merged(runs))
+                    merged = _run(Path(folder), _merge(runs))
                     for run in runs:
                         run.unlink()
                     runs = [merged]
         kept.sort()
         last = None
-        for line in heapq.merge(kept, _merged(runs)):
+        for line in heapq.merge(kept, _merge(runs)):
             if line != last:
                 yield line
             last = line
@@ -78,7 +78,7 @@ def _run(folder: Path, lines: Iterable[str]) -> Path:
     return Path(f.name)
 
 
-def _merged(runs: list[Path]) -> Iterator[str]:
+def _merge(runs: list[Path]) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(open(run, encoding="utf-8", newline="\n")) for run in runs]
         for line in heapq.merge(*files):

@@ -28,7 +28,7 @@ from crawlkit.rules.warc.digests import sha1_digest
 from crawlkit.rules.warc.stored_http import target_uri
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:crawlkit:export")
-# The WAT path of each kind of link: where in the markup it stands.
+# The WAT path of each kind of link: its place in the markup.
 _PATHS = {
     "a": "A@/href",
     "area": "AREA@/href",
@@ -90,7 +90,7 @@ def export_wat(source: Source, out: Path, round_id: str | None = None) -> dict[s
     return {"records": n, "files": files}
 
 
-def framed(fields: Iterable[tuple[str, str]], block: bytes) -> bytes:
+def frame_record(fields: Iterable[tuple[str, str]], block: bytes) -> bytes:
     """One WARC 1.0 record as a gzip member (what readers of WET and WAT expect)."""
     named = [
         *fields,
@@ -117,7 +117,7 @@ def envelope(record: WarcRecord, filename: str) -> dict[str, Any]:
     if record.status is not None:
         inner["Payload-Metadata"]["HTTP-Response-Metadata"] = {
             "Response-Message": {"Status": str(record.status), "Version": "HTTP/1.1"},
-            "Headers": _joined(record.http_headers),
+            "Headers": _join_headers(record.http_headers),
             "Entity-Length": str(len(record.payload)),
             **_html(record),
         }
@@ -180,7 +180,9 @@ def _metadata(record: WarcRecord, filename: str) -> bytes:
         ("WARC-Refers-To", refers),
         ("Content-Type", "application/json"),
     ]
-    return framed(((k, v) for k, v in fields if v), json.dumps(envelope(record, filename)).encode())
+    return frame_record(
+        ((k, v) for k, v in fields if v), json.dumps(envelope(record, filename)).encode()
+    )
 
 
 def _conversion(page: dict[str, Any], capture: dict[str, Any]) -> bytes:
@@ -193,7 +195,7 @@ def _conversion(page: dict[str, Any], capture: dict[str, Any]) -> bytes:
     ]
     if page["language"]:
         fields.append(("WARC-Identified-Content-Language", page["language"]))
-    return framed(
+    return frame_record(
         [*fields, ("Content-Type", "text/plain")], page["text"].encode("utf-8", "replace")
     )
 
@@ -207,7 +209,7 @@ def _info(filename: str, source: Source) -> bytes:
         ("WARC-Record-ID", _id(f"info:{filename}")),
         ("Content-Type", "application/warc-fields"),
     ]
-    return framed(
+    return frame_record(
         fields,
         f"software: crawlkit/{crawlkit.__version__}\r\nformat: WARC File Format 1.0\r\nisPartOf:"
         f" {source.cfg.crawl.id}\r\n".encode(),
@@ -218,7 +220,7 @@ def _id(name: str) -> str:
     return f"<urn:uuid:{uuid.uuid5(_NAMESPACE, name)}>"
 
 
-def _joined(headers: list[tuple[str, str]]) -> dict[str, str]:
+def _join_headers(headers: list[tuple[str, str]]) -> dict[str, str]:
     out: dict[str, str] = {}
     for name, value in headers:
         out[name] = f"{out[name]}, {value}" if name in out else value

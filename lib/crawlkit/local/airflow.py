@@ -295,7 +295,7 @@ def main() -> None:
         "--folder",
         type=Path,
         default=Path("airflow-data"),
-        help="everything of Airflow, and the crawl, stand here",
+        help="folder of Airflow and of the crawl",
     )
     options.add_argument(
         "--sample",
@@ -307,18 +307,18 @@ def main() -> None:
         "--wait-s", type=float, default=600.0, help="the round must end in this time, s"
     )
     options.add_argument("--keep", action="store_true", help="leave Airflow running until Ctrl-C")
-    given = options.parse_args()
+    args = options.parse_args()
 
     def say(text: str) -> None:
         print(text, flush=True)
 
-    data = given.folder.absolute() / "crawl"
-    given.folder.mkdir(parents=True, exist_ok=True)
+    data = args.folder.absolute() / "crawl"
+    args.folder.mkdir(parents=True, exist_ok=True)
     try:
         with (
-            sample_site(given.folder.absolute(), given.sample) as (config, seeds),
+            sample_site(args.folder.absolute(), args.sample) as (config, seeds),
             LocalAirflow(
-                given.folder, {"CRAWLKIT_DATA": str(data), "CRAWLKIT_CONFIG": str(config)}
+                args.folder, {"CRAWLKIT_DATA": str(data), "CRAWLKIT_CONFIG": str(config)}
             ) as airflow,
         ):
             say(
@@ -326,7 +326,7 @@ def main() -> None:
                 f" {airflow.folder}/simple_auth_manager_passwords.json.generated)"
             )
             run_id = airflow.trigger("crawl_round", {"seeds": seeds})
-            state = airflow.wait("crawl_round", run_id, given.wait_s, say)
+            state = airflow.wait("crawl_round", run_id, args.wait_s, say)
             say(f"run {run_id} of crawl_round: {state}")
             if state != "success":
                 raise AirflowError(f"the round has failed: see {airflow.folder}/logs")
@@ -336,7 +336,7 @@ def main() -> None:
                 ("tables", data / "tables"),
             ):
                 say(f"{what + ':':<8}{place}")
-            while given.keep:
+            while args.keep:
                 time.sleep(1)
     except AirflowError as e:
         print(f"crawlkit: {e}", file=sys.stderr)

@@ -39,7 +39,7 @@ class Request:
 class Reply:
     """What to answer.
 
-    With `raw` set, those bytes are sent instead and the connection ends as `ending` says.
+    With `raw` set, those bytes are sent instead and the connection ends by `ending`.
     """
 
     status: int = 200

@@ -5,6 +5,7 @@ The slot is a real one: address guard, robots.txt, pace and stop list hold.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import tempfile
@@ -111,7 +112,7 @@ def _state(crawl: Crawl, host: str, domain: str) -> str | None:
         {"host_bucket": [host_bucket(domain, crawl.cfg.frontier.buckets)], "host": [host]},
     )
     texts = [r["state_json"] for r in rows if r["state_json"]]
-    with suppress(ObjectMissing):
+    with contextlib.suppress(ObjectMissing):
         texts.append(crawl.objects.get(f"one/{host}.json")[0].decode())
     return max(texts, key=lambda t: HostState.from_json(t).last_request_end or 0.0, default=None)
 
@@ -139,7 +140,8 @@ def _fetch(
 
 
 def _copy_orders(crawl: Crawl, objects: LocalObjects) -> None:
-    with suppress(ObjectMissing):
+    """Let the crawl's stop list hold for the slot."""
+    with contextlib.suppress(ObjectMissing):
         objects.put(ORDERS_KEY, crawl.objects.get(ORDERS_KEY)[0])
 
 
@@ -158,8 +160,8 @@ def _read_one(records: list[Record], warcs: LocalObjects) -> One:
     robots = next((c for c in captures if c.kind == "robots"), None)
     headers: list[tuple[str, str]] = []
     payload = b""
-    offset, length = page.warc_record_offset, page.warc_record_length
-    if page.warc_filename and offset is not None and length is not None:
+    if page.warc_filename:
+        offset, length = page.warc_record_offset or 0, page.warc_record_length or 0
         headers, payload = RecordReader(warcs)(page.warc_filename, offset, length)
     return One(page, robots, headers, payload)
 

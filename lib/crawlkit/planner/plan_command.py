@@ -21,25 +21,25 @@ def plan_command(profile: str, assignments: list[str], measure: bool) -> dict[st
     """The plan of a profile with some inputs replaced. Raises ConfigError."""
     if profile not in PROFILES:
         raise ConfigError(f"--profile {profile!r:.40}: expected one of {', '.join(PROFILES)}")
-    given = dict(a.partition("=")[::2] for a in assignments)
+    inputs = dict(a.partition("=")[::2] for a in assignments)
     if measure:
-        given["cpu_ms_per_page"] = str(
+        inputs["cpu_ms_per_page"] = str(
             measured_cpu_ms(
-                int(float(given.get("page_bytes", PROFILES[profile].workload.page_bytes)))
+                int(float(inputs.get("page_bytes", PROFILES[profile].workload.page_bytes)))
             )
         )
     try:
-        workload = with_inputs(PROFILES[profile].workload, given)
+        workload = with_inputs(PROFILES[profile].workload, inputs)
         outputs = plan(workload)
     except PlanError as e:
         raise ConfigError(f"plan: {e}") from None
-    changed = {n: v for n, v in vars(workload).items() if n in given}
+    changed = {n: v for n, v in vars(workload).items() if n in inputs}
     return {
         "profile": profile,
         "title": PROFILES[profile].title,
         "inputs": changed,
         "outputs": outputs,
-        "source": [] if given else differences(PROFILES[profile]),
+        "source": [] if inputs else differences(PROFILES[profile]),
         "changes": list(PROFILES[profile].changes),
     }
 

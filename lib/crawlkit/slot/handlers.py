@@ -46,13 +46,13 @@ class Handlers:
         """Fetch a page, sitemap or feed. Raises LeaseLost and what the ledger raises."""
         item = ticket.job.item
         limits = {} if item.kind == "page" else self._sitemap_limits()
-        answer = await self._sender.ask(item.url, item.etag, item.last_modified, **limits)
+        answer = await self._sender.fetch(item.url, item.etag, item.last_modified, **limits)
         await self._sender.settle(ticket, answer)
         is_conditional = bool(conditional_headers(item.etag, item.last_modified))
         judged = self._judge(item.url, answer, is_conditional)
         state = self._hosts.pacer.state(ticket.host)
-        await self._ledger.answered(item, judged, answer, ticket.delay_s, state)
-        self._sender.stored(answer)
+        await self._ledger.store_answer(item, judged, answer, ticket.delay_s, state)
+        self._sender.release_body(answer)
 
     def _sitemap_limits(self) -> dict[str, Any]:
         return {
@@ -67,7 +67,7 @@ class Handlers:
         Raises LeaseLost and what the ledger raises.
         """
         origin, url = ticket.job.origin, ticket.job.url
-        answer = await self._sender.ask(
+        answer = await self._sender.fetch(
             url,
             accept=_ROBOTS_ACCEPT,
             content_types=(),
@@ -80,7 +80,7 @@ class Handlers:
         if hop is None and judged.outcome is Outcome.REDIRECTED:
             judged = Judged(Outcome.HTTP_ERROR, origin.verdict.reason, judged.redirect_to)
         await self._store_robots(ticket, answer, judged, is_last=hop is None)
-        self._sender.stored(answer)
+        self._sender.release_body(answer)
         if hop is not None:
             self._hosts.pacer.push(host_of(hop), RobotsJob(origin, hop), urgent=True)
         else:
@@ -96,7 +96,7 @@ class Handlers:
         if is_outcome:
             request.url_key = origin.item.url_key
             origin.item = None
-        await self._ledger.answered(
+        await self._ledger.store_answer(
             request,
             judged,
             answer,
@@ -126,4 +126,6 @@ class Handlers:
 
 def _ends_row(origin: Origin) -> bool:
     """Whether the last answer is the outcome of the origin's robots row."""
-    return origin.item is not None and origin.known.reason is not Reason.ROBOTS_FOREIGN_HOST
+    verdict = origin.verdict
+    is_foreign = verdict is not None and verdict.reason is Reason.ROBOTS_FOREIGN_HOST
+    return origin.item is not None and not is_foreign

@@ -30,7 +30,8 @@ class SlotHosts:
         self._round_id = setup.round_id
         self._earlier = setup.earlier
         self._domains: dict[str, str] = {}  # host -> registered domain
-        self._orders: Orders | None = None
+        self._orders = Orders({}, {}, {}, frozenset(), frozenset())
+        self._has_orders = False
 
     def add(self, item: FetchItem) -> HostState | None:
         """Take in the host of a row; its state, or None if the host is known already."""
@@ -70,8 +71,9 @@ class SlotHosts:
         """
         try:
             self._orders = await asyncio.to_thread(read_orders, self._objects)
+            self._has_orders = True
         except StoreUnavailable as e:
-            if self._orders is None:
+            if not self._has_orders:
                 raise
             log.warning("stop list not read: %s", e)
             return

@@ -30,14 +30,16 @@ class Ledger:
         self._events_task: asyncio.Task[None] | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="slot writer")
 
-    def done(self, item: FetchItem, judged: Judged, robots_line: str | None = None) -> None:
+    def record_outcome(
+        self, item: FetchItem, judged: Judged, robots_line: str | None = None
+    ) -> None:
         """The outcome of a row for which nothing was sent."""
         capture = self._capture(item, judged)
         capture.robots_line = robots_line
         self._plain.append(capture)
         self._count(judged)
 
-    async def answered(
+    async def store_answer(
         self,
         item: FetchItem,
         judged: Judged,

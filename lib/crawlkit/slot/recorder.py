@@ -38,6 +38,14 @@ class Stored(NamedTuple):
     date: float  # Unix s
 
 
+class Attempt(NamedTuple):
+    """Names an attempt of a slot; `number` is 1 for the first."""
+
+    round_id: str
+    slot: int
+    number: int
+
+
 class Recorder:
     """Writes the captures of one attempt of a slot.
 
@@ -52,9 +60,7 @@ class Recorder:
         warcs: Objects,
         folder: Path,
         cfg: Config,
-        round_id: str,
-        slot: int,
-        attempt: int,
+        attempt: Attempt,
         stored: dict[str, Stored],
         check: Callable[[], None],
         about: bytes = b"{}",
@@ -68,8 +74,6 @@ class Recorder:
             max_bytes=cfg.storage.spool_bytes,
             max_s=cfg.storage.spool_s,
         )
-        self._round_id = round_id
-        self._slot = slot
         self._attempt = attempt
         self._stored, self._about = stored, about
         self._roll_s = cfg.warc.roll_s
@@ -81,7 +85,7 @@ class Recorder:
         }
         self._writer = WarcWriter(
             folder,
-            (cfg.crawl.id, round_id, slot, attempt),
+            (cfg.crawl.id, *attempt),
             info,
             roll_bytes=cfg.warc.roll_bytes,
             roll_s=cfg.warc.roll_s,
@@ -106,7 +110,7 @@ class Recorder:
         that this answer completes. Raises StoreFull, OSError, Refused (WARC_DAMAGED), LeaseLost.
         """
         capture.seq, self._seq = self._seq, self._seq + 1
-        capture.capture_id = f"{self._round_id}-{self._slot}-{self._attempt}-{capture.seq}"
+        capture.capture_id = f"{'-'.join(map(str, self._attempt))}-{capture.seq}"
         if answer is not None and answer.status is not None:
             self._store(capture, answer, item)
         self._keep(capture)
@@ -144,7 +148,7 @@ class Recorder:
             for r in self._pending
             if not (isinstance(r, Capture) and r.outcome in UNTOUCHED)
         ]
-        # what the tables are made of again if only the WARC files are left (warc_log.py)
+        # the tables are rebuilt from this if only the WARC files are left (capture_log.py)
         if logged:
             self._writer.write_log([("round", self._about), *logged])
         finished = self._writer.close()
@@ -172,7 +176,7 @@ class Recorder:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _ship(self, records: list[Record], warc: Finished | None = None) -> Future[None]:
-        key = part_key(self._round_id, self._slot, self._attempt, self._n_parts)
+        key = part_key(*self._attempt, self._n_parts)
         self._n_parts += 1
         return self._spool.ship(key, encode_part(records), warc)
 
@@ -202,26 +206,26 @@ class Recorder:
         self, answer: Answer, item: FetchItem | None, digest: str
     ) -> tuple[Earlier | None, str | None]:
         """The copy that holds this body: the URL's own, else one of this slot."""
-        if (
-            item is not None
-            and item.prev_capture_id
-            and item.prev_payload_digest
-            and item.prev_fetched_at is not None
-            and (answer.status == 304 or digest == item.prev_payload_digest)
-        ):
-            return (
-                Earlier(
-                    item.prev_copy_url or item.url,
-                    item.prev_fetched_at,
-                    item.prev_payload_digest,
-                    record_id(item.prev_capture_id),
-                ),
-                item.prev_capture_id,
-            )
+        own = None if item is None else _own_copy(item)
+        if own is not None and (answer.status == 304 or digest == own.payload_digest):
+            return own, item.prev_capture_id
         known = self._stored.get(digest)
         if known is None or answer.status == 304:
             return None, None
         return Earlier(known.url, known.date, digest, record_id(known.capture_id)), known.capture_id
+
+
+def _own_copy(item: FetchItem) -> Earlier | None:
+    """The stored copy of the URL itself."""
+    has_copy = item.prev_capture_id and item.prev_payload_digest
+    if not has_copy or item.prev_fetched_at is None:
+        return None
+    return Earlier(
+        item.prev_copy_url or item.url,
+        item.prev_fetched_at,
+        item.prev_payload_digest,
+        record_id(item.prev_capture_id),
+    )
 
 
 def describe(capture: Capture, answer: Answer) -> None:

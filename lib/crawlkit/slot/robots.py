@@ -27,7 +27,7 @@ class Origin:
     item: FetchItem | None = None  # its robots row, until that has an outcome
     fetch: RobotsFetch | None = None  # under way
     verdict: RobotsVerdict | None = None
-    refusal: Judged | None = None  # it could not even be asked: what its pages come to
+    refusal: Judged | None = None  # it could not be requested: the outcome of its pages
     is_ours: bool = False  # the verdict was fetched by this attempt
     waiting: list[FetchItem] = field(default_factory=list)
 
@@ -121,7 +121,7 @@ class Origins:
 
     def receive(self, origin: Origin, now: float, answer: Answer) -> str | None:
         """Take the answer to the last request; the next URL, or None: `origin.verdict` is known."""
-        body = decoded(answer, self._cfg.robots.max_bytes + 1)
+        body = decode_answer(answer, self._cfg.robots.max_bytes + 1)
         error = Reason.CONTENT_ENCODING if body.error and not answer.truncated else answer.error
         assert origin.fetch is not None
         origin.fetch.receive(
@@ -150,7 +150,7 @@ class Origins:
         return max((d for d in delays if d is not None), default=None) if read else before
 
 
-def decoded(answer: Answer, limit_bytes: int) -> Decoded:
+def decode_answer(answer: Answer, limit_bytes: int) -> Decoded:
     """The payload without its content codings."""
     return decode_body(answer.body, answer.headers, limit_bytes)
 
@@ -163,7 +163,7 @@ def copy_of(origin: Origin) -> RobotsCopy | None:
     v = origin.known
     if v.reason is Reason.ROBOTS_FOREIGN_HOST or origin.refusal is not None:
         return None
-    # a 2xx whose body broke off says nothing: kept as unreachable, or it would be read as "no
+    # a 2xx whose body broke off is no answer: kept as unreachable, or it would be read as "no
     # rules" later
     status = None if v.kind == "defer" and v.status is not None and v.status < 400 else v.status
     return RobotsCopy(

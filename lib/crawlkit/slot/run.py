@@ -21,7 +21,7 @@ from crawlkit.config import Config
 from crawlkit.model import FetchItem
 from crawlkit.slot.inputs import Earlier, SlotIO, claim_attempt, read_earlier, round_about
 from crawlkit.slot.ledger import Ledger
-from crawlkit.slot.recorder import Recorder
+from crawlkit.slot.recorder import Attempt, Recorder
 from crawlkit.slot.setup import SlotSetup
 from crawlkit.slot.task import run_attempt
 
@@ -101,9 +101,7 @@ def _open_recorder(
         io.warcs,
         folder,
         cfg,
-        item.round_id,
-        item.slot,
-        attempt,
+        Attempt(item.round_id, item.slot, attempt),
         earlier.stored,
         lease.check,
         round_about(io.objects, item.round_id),

@@ -19,7 +19,7 @@ from crawlkit.rules.politeness.pacer import Send
 from crawlkit.slot.hosts import SlotHosts
 from crawlkit.slot.inputs import Fetches, SlotClock
 from crawlkit.slot.ledger import Ledger
-from crawlkit.slot.robots import decoded
+from crawlkit.slot.robots import decode_answer
 
 log = logging.getLogger(__name__)
 _CHALLENGE_BYTES = 32_768
@@ -49,7 +49,7 @@ class Sender:
         self._clock = clock
         self._chance = chance
 
-    async def ask(
+    async def fetch(
         self,
         url: str,
         etag: str | None = None,
@@ -57,7 +57,7 @@ class Sender:
         accept: str | None = None,
         **limits: Any,
     ) -> Answer:
-        """One request and its answer, whose body counts as held until `stored`.
+        """One request and its answer, whose body counts as held until `release_body`.
 
         Raises LeaseLost: this process was frozen since the lease was last looked at.
         """
@@ -85,7 +85,7 @@ class Sender:
         self._engine.budget.take(len(answer.body))
         return answer
 
-    def stored(self, answer: Answer) -> None:
+    def release_body(self, answer: Answer) -> None:
         """The answer's body is with the writer's file."""
         self._engine.budget.give(len(answer.body))
 
@@ -127,5 +127,5 @@ class Sender:
 
 def _challenge(answer: Answer, status: int) -> str | None:
     """The block page that an answer is, by name."""
-    body = decoded(answer, _CHALLENGE_BYTES).body if status >= 400 else b""
+    body = decode_answer(answer, _CHALLENGE_BYTES).body if status >= 400 else b""
     return challenge_of(status, answer.headers, body)

@@ -49,7 +49,7 @@ class WorkQueue:
             if item.kind != "robots":
                 self.place(PageJob(item, origin))
             elif origin.verdict is not None:
-                self._ledger.done(item, Judged(Outcome.ROBOTS_CACHED))
+                self._ledger.record_outcome(item, Judged(Outcome.ROBOTS_CACHED))
             else:
                 origin.item = item
                 self._request_robots(origin)
@@ -69,7 +69,7 @@ class WorkQueue:
         item = job.item
         if item.not_before is not None and item.not_before > self.deadline:
             detail = "not before the end of this round"
-            self._ledger.done(item, Judged(Outcome.DEFERRED, Reason.ROUND_TIME, detail))
+            self._ledger.record_outcome(item, Judged(Outcome.DEFERRED, Reason.ROUND_TIME, detail))
         elif job.origin.usable(self._clock()):
             self._pacer.push(item.host, job, item.not_before)
         else:
@@ -96,23 +96,24 @@ class WorkQueue:
             return True
         self._pacer.unused(ticket)
         if match is None:
-            self._ledger.done(item, no_robots(origin))
+            self._ledger.record_outcome(item, no_robots(origin))
         else:
             denied = Judged(Outcome.ROBOTS_DENIED, Reason.ROBOTS_RULE)
-            self._ledger.done(item, denied, robots_line=match.line)
+            self._ledger.record_outcome(item, denied, robots_line=match.line)
         return False
 
     def release(self, origin: Origin) -> None:
         """Queue or defer the pages of an origin whose robots.txt verdict is now known."""
-        verdict = origin.known
+        verdict = origin.verdict
+        assert verdict is not None
         if origin.item is not None:  # a redirect hop that is not ours to follow
             deferred = Judged(Outcome.DEFERRED, verdict.reason, verdict.final_url)
-            self._ledger.done(origin.item, deferred)
+            self._ledger.record_outcome(origin.item, deferred)
             origin.item = None
         waiting, origin.waiting = origin.waiting, []
         for item in waiting:
             if verdict.kind == "defer":
-                self._ledger.done(item, no_robots(origin))
+                self._ledger.record_outcome(item, no_robots(origin))
             else:
                 self.place(PageJob(item, origin))
 
@@ -121,7 +122,7 @@ class WorkQueue:
         for job in self._pacer.drain(host):
             items = [job.item] if isinstance(job, PageJob) else job.origin.give_up()
             for item in items:
-                self._ledger.done(item, Judged(Outcome.DEFERRED, reason))
+                self._ledger.record_outcome(item, Judged(Outcome.DEFERRED, reason))
 
     def give_up_all(self, reason: Reason) -> None:
         """Defer all that no host has begun."""

@@ -220,8 +220,9 @@ def remove_orphans(job: Job, clock_now: float) -> int:
 
 
 def _log_alone(job: Job, key: str) -> bool:
-    """Whether a file tells of requests that nobody answered: no capture can name it, and `rebuild
-    --from-warc` needs it.
+    """Whether a file holds only the log of requests without a response.
+
+    No capture can name it, and `rebuild --from-warc` needs it.
     """
     try:
         with job.crawl.warc.open_range(key) as file:

@@ -59,19 +59,19 @@ def rebuild(job: Job) -> dict[str, Any]:
     if busy := [r.id for r in open_ if r.buckets]:
         raise CrawlError(
             f"round {', '.join(busy)} is open: finish it (`crawlkit round`) or end it (`crawlkit"
-            f" abandon {busy[0]}`) before the frontier is made again"
+            f" abandon {busy[0]}`) before the frontier is rebuilt"
         )
     rounds = _rounds(job)
     if not rounds:
         raise CrawlError(
-            f"no round in {job.crawl.data}: nothing to make a frontier of (from WARC files alone:"
-            " `crawlkit rebuild --from-warc`)"
+            f"no round in {job.crawl.data}: nothing to rebuild a frontier from (from WARC files"
+            " alone: `crawlkit rebuild --from-warc`)"
         )
     with job.crawl.lock:
         job.report_step("reading stored sitemaps and feeds")
         _read_sitemaps(job, rounds)
         keep_injected(job)
-        job.report_step(f"making the frontier again from {len(rounds)} rounds")
+        job.report_step(f"rebuilding the frontier from {len(rounds)} rounds")
         counts = _replace_frontier(
             job, rounds, min((r.no for r in open_), default=rounds[-1][0].no + 1) - 1
         )
@@ -157,10 +157,11 @@ def _end(round_: Round) -> int:
 
 
 def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) -> dict[str, Any]:
-    """through: number of the last round whose rows are all there; what later ones may yet write is
+    """Rebuild crawldb and buckets, and empty the log; counts.
+
+    through: number of the last round whose rows are all there; what later ones may yet write is
     folded in the usual way.
     """
-
     known = job.spark.createDataFrame(
         [(x.id, x.no, x.now, settled) for x, settled in rounds], events_of.ROUNDS
     )
@@ -207,11 +208,11 @@ def rebuild_from_warc(job: Job) -> dict[str, Any]:
             if k.endswith((".warc.gz", ".warc")) and not k.startswith(".")
         )
         job.report_step(f"reading the logs of {len(names)} WARC files")
-        told = _parts_of(job, names)
+        found = _write_parts(job, names)
         rounds = sorted(
             (
                 Round(**row, state="closed", closed_at=row["opened_at"])
-                for row in told["rounds"].values()
+                for row in found["rounds"].values()
             ),
             key=lambda x: x.no,
         )
@@ -224,49 +225,25 @@ def rebuild_from_warc(job: Job) -> dict[str, Any]:
             crawl.put_round(round_)
     for round_ in rounds:
         job.say({"event": "round", "round_id": round_.id})
-        _round_again(job, round_)
+        _rebuild_round(job, round_)
     with crawl.lock:
         counts = _replace_frontier(job, [(x, True) for x in rounds], rounds[-1].no)
-        _hosts_again(job, rounds[-1])
+        _rebuild_hosts(job, rounds[-1])
     rank(job, rounds[-1])
     job.remember_tables()
     with crawl.lock:
         end_rebuild(crawl, rounds)
-    return counts | {"files": len(names), **told["counts"]}
+    return counts | {"files": len(names), **found["counts"]}
 
 
-def _parts_of(job: Job, names: list[str]) -> dict[str, Any]:
-    """The parts of all rounds, made of the files' logs by as many tasks as there are; the rounds
-    named and counts.
-    """
-
-    warcs, objects = job.crawl.warc, job.crawl.objects
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            done = [
-                json.dumps(_part_of(warcs, objects, row["name"], row["n"]))
-                for row in batch.to_pylist()
-            ]
-            yield pa.RecordBatch.from_pydict({"told": done})
-
-    frame = (
-        job.spark.createDataFrame(list(enumerate(names)), "n int, name string") if names else None
-    )
-    rows = (
-        []
-        if frame is None
-        else frame.repartition(job.spark.sparkContext.defaultParallelism)
-        .mapInArrow(run, "told string")
-        .collect()
-    )
-    rounds: dict[str, dict[str, Any]] = {}
-    files = sorted(
-        (json.loads(r.told) for r in rows), key=lambda f: (-len(f["logs"]), names[f["n"]])
-    )
+def _write_parts(job: Job, names: list[str]) -> dict[str, Any]:
+    """Write the parts of all rounds from the files' logs, a task a file; rounds and counts."""
     taken: set[str] = set()
-    counts, twice = Counter({"records": 0, "lost": 0, "unnamed": 0, "files_twice": 0}), set[int]()
-    for f in files:
+    twice: set[int] = set()
+    rounds: dict[str, dict[str, Any]] = {}
+    counts = Counter({"records": 0, "lost": 0, "unnamed": 0, "files_twice": 0})
+    logs = _read_logs(job, names)
+    for f in sorted(logs, key=lambda f: (-len(f["logs"]), names[f["n"]])):
         # packed into a file that is taken, and not yet removed as an orphan
         if f["logs"] and taken.issuperset(f["logs"]):
             twice.add(f["n"])
@@ -275,14 +252,36 @@ def _parts_of(job: Job, names: list[str]) -> dict[str, Any]:
         taken.update(f["logs"])
         counts.update(f["counts"])
         rounds |= f["rounds"]
-    for key in part_keys(objects, "parts/") if twice else ():
-        if part_number(key) in twice:
-            objects.delete(key)
+    _delete_parts(job, twice)
     return {"rounds": {k: v for k, v in rounds.items() if "no" in v}, "counts": dict(counts)}
 
 
+def _read_logs(job: Job, names: list[str]) -> list[dict[str, Any]]:
+    """_part_of for each WARC file, in Spark tasks."""
+    if not names:
+        return []
+    warcs, objects = job.crawl.warc, job.crawl.objects
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = [_part_of(warcs, objects, row["name"], row["n"]) for row in batch.to_pylist()]
+            yield pa.RecordBatch.from_pydict({"found": [json.dumps(f) for f in found]})
+
+    frame = job.spark.createDataFrame(list(enumerate(names)), "n int, name string")
+    spread = frame.repartition(job.spark.sparkContext.defaultParallelism)
+    return [json.loads(r.found) for r in spread.mapInArrow(run, "found string").collect()]
+
+
+def _delete_parts(job: Job, numbers: set[int]) -> None:
+    """Delete the parts made of some files."""
+    objects = job.crawl.objects
+    for key in part_keys(objects, "parts/") if numbers else ():
+        if part_number(key) in numbers:
+            objects.delete(key)
+
+
 def _part_of(warcs: Objects, objects: Objects, name: str, n: int) -> dict[str, Any]:
-    """Write the parts that one file tells. Raises Refused."""
+    """Write the parts in the log of one file. Raises Refused."""
     with warcs.open_range(name) as file:
         try:
             log = read_log(file, name)
@@ -295,7 +294,7 @@ def _part_of(warcs: Objects, objects: Objects, name: str, n: int) -> dict[str, A
         r.capture_id: (r.round_id, r.slot, r.attempt) for r in log.records if isinstance(r, Capture)
     }
     for r in log.records:
-        if r.capture_id in attempts:  # a copy of robots.txt without its capture tells nothing
+        if r.capture_id in attempts:  # a copy of robots.txt without its capture is of no use
             by_attempt.setdefault(attempts[r.capture_id], []).append(r)
     for (round_id, slot, attempt), records in by_attempt.items():
         if round_id in log.rounds:
@@ -308,9 +307,8 @@ def _part_of(warcs: Objects, objects: Objects, name: str, n: int) -> dict[str, A
     return {"n": n, "rounds": log.rounds, "counts": dict(log.counts), "logs": log.logs}
 
 
-def _round_again(job: Job, round_: Round) -> None:
-    """captures, robots, pages, links and texts of one round, as its stages made them."""
-
+def _rebuild_round(job: Job, round_: Round) -> None:
+    """Rebuild captures, robots, pages, links and texts of one round, as its stages do."""
     with job.crawl.lock:
         job.tables.replace(
             "fetchlist",
@@ -334,11 +332,11 @@ def _round_again(job: Job, round_: Round) -> None:
     job.crawl.set_mark(round_, "update", {})
 
 
-def _hosts_again(job: Job, last: Round) -> None:
-    """hostdb without what only parts know (adaptive delays, breakers): hosts start anew at their
-    configured pace.
-    """
+def _rebuild_hosts(job: Job, last: Round) -> None:
+    """Rebuild hostdb without what only parts hold (adaptive delays, breakers).
 
+    Hosts start at their configured pace.
+    """
     none: DataFrame = job.spark.createDataFrame([], "host string, state_json string")
     job.tables.replace(
         "hostdb",

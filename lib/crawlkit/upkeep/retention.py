@@ -83,7 +83,9 @@ def _expired_by_file(
     old = stored.where(is_old)
     rows = reduce_rows(job.read("crawldb"), live_log(job.read("crawldb_log"), job.read("buckets")))
     current = rows.where("capture_id IS NOT NULL").select("capture_id").distinct().persist()
-    referred = _referred(stored, current.unionByName(stored.where(~is_old).select("capture_id")))
+    referred = _with_references(
+        stored, current.unionByName(stored.where(~is_old).select("capture_id"))
+    )
     of_revisits = old.join(referred, "capture_id", "left_semi")
     kept = {
         "current_copy": old.join(current, "capture_id", "left_semi").count(),
@@ -96,7 +98,7 @@ def _expired_by_file(
     return by_file, kept
 
 
-def _referred(stored: "DataFrame", ids: "DataFrame") -> DataFrame:
+def _with_references(stored: "DataFrame", ids: "DataFrame") -> DataFrame:
     """`ids` and what they refer to by revisit_of, and so on."""
     seen = step = ids.distinct()
     links = stored.where("revisit_of IS NOT NULL").select("capture_id", "revisit_of")

@@ -335,14 +335,20 @@ def lease_before_send(folder: Path) -> None:
     lease = Lease(LocalObjects(folder), "l.json", "me", LeaseConfig())
     sender = send.Sender(Config(), lease, NoNetwork(), None, None, None, None)
     with pytest.raises(LeaseLost):  # never acquired
-        asyncio.run(sender.ask("http://site.example/"))
+        asyncio.run(sender.fetch("http://site.example/"))
 
 
 def lease_before_write(folder: Path) -> None:
     objects, cfg = LocalObjects(folder / "o"), Config()
     lease = Lease(objects, "l.json", "me", cfg.lease)
     recorder = slot_record.Recorder(
-        objects, LocalObjects(folder / "w"), folder / "s", cfg, "r", 0, 1, {}, lease.check
+        objects,
+        LocalObjects(folder / "w"),
+        folder / "s",
+        cfg,
+        slot_record.Attempt("r", 0, 1),
+        {},
+        lease.check,
     )
     recorder.add(
         Capture(

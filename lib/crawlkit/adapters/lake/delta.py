@@ -2,14 +2,15 @@
 
 Every write replaces whole partitions (those of the round and writer, or of buckets) or the whole
 table, so each can be repeated. The tasks write data files under names of their own below the table
-and tell the driver of them; then one commit to the Delta log adds them and removes those they
-replace. A task that is tried again and a write that dies leave files that no reader sees and VACUUM
-removes. docs/decisions/007-delta-commits.md says why Spark's Delta writer is not used. Writers hold
-the commit lock W (adapters/store/lease.py); `guard` is called just before each commit.
+and return their names to the driver; then one commit to the Delta log adds them and removes those
+they replace. A task that is tried again and a write that dies leave files that no reader sees and
+VACUUM removes. docs/decisions/007-delta-commits.md has the reason why Spark's Delta writer is not
+used. Writers hold the commit lock W (adapters/store/lease.py); `guard` is called just before each
+commit.
 
 In S3 a commit is a put of the next file of the log with `If-None-Match: *`. It may have been done
 although its answer was lost; so each carries an id (`put-id` in its commitInfo), and after an error
-a look at the log tells whether it was ours.
+a look at the log shows whether it was ours.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ S3_DIRECT_FILES = 16  # each costs three calls of planning, two of them one afte
 APPEND_TRIES = 10  # an addition meets at most a compaction
 _PUT_ID = "put-id"
 _PAUSE_S = 0.5
+_NO_S3 = S3()
 _STATS = "delta.dataSkippingStatsColumns"
 _LEFT = re.compile(r"[0-9a-f]{32}\.parquet")  # as delta_files.py names them
 
@@ -64,7 +66,7 @@ class Tables(TableReader):
         spark: Callable[[], SparkSession],
         root: str,
         guard: Callable[[], None] = lambda: None,
-        s3: S3 | None = None,
+        s3: S3 = _NO_S3,
         spool: Path | None = None,
     ) -> None:
         """Opens nothing.
@@ -105,7 +107,7 @@ class Tables(TableReader):
         """
         from py4j.protocol import Py4JNetworkError
 
-        spark = self.spark  # that it does not start says nothing about the table
+        spark = self.spark  # outside of the try: that it does not start is no fault of the table
         if not self.exists(name):
             return self._empty(name)
         try:
@@ -138,7 +140,7 @@ class Tables(TableReader):
             return df.where(
                 " AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true"
             ).where(more)
-        except (OSError, Py4JNetworkError):  # the JVM has died: that says nothing about the table
+        except (OSError, Py4JNetworkError):  # the JVM has died: no fault of the table
             raise
         except Exception as e:
             raise self.unreadable(name, e) from None
@@ -358,7 +360,7 @@ class Tables(TableReader):
             if lacks := self._lacks(t.name, [f.name for f in log.schema().fields]):
                 self.guard()
                 log.alter.add_columns([f for f in delta_schema(t).fields if f.name in lacks])
-            # of other columns none is told, though the files' own lines have them
+            # delta-rs keeps statistics of these columns alone, whatever the files have
             if log.metadata().configuration.get(_STATS) != ",".join(t.stats):
                 self.guard()
                 log.alter.set_table_properties({_STATS: ",".join(t.stats)})

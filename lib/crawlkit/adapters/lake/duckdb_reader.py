@@ -50,7 +50,7 @@ def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> lis
             db.execute(f"CREATE MACRO {macro}")
         views = {"frontier": "SELECT * FROM crawldb", **views}
         # of a query that names none (SHOW TABLES): all
-        used = _used(query, views) or _used(" ".join([*TABLES, *views]), views)
+        used = _tables_of(query, views) or _tables_of(" ".join([*TABLES, *views]), views)
         for name in TABLES:
             if name in used:  # to open one in S3 costs several calls
                 db.register(name, tables.dataset(name))
@@ -80,14 +80,14 @@ def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> lis
             raise QueryError(str(e).splitlines()[0]) from None
 
 
-def _used(query: str, views: Mapping[str, str]) -> dict[str, str]:
+def _tables_of(query: str, views: Mapping[str, str]) -> dict[str, str]:
     """The tables ("") and views (SELECT) that a query names or may name, each after those that it
     names itself.
     """
     found: dict[str, str] = {}
     for name in re.findall(r"\w+", query.lower()):
         if name in views and name not in found:
-            found |= {n: s for n, s in _used(views[name], views).items() if n not in found} | {
+            found |= {n: s for n, s in _tables_of(views[name], views).items() if n not in found} | {
                 name: views[name]
             }
         elif name in TABLES:

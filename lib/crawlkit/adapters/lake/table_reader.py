@@ -1,6 +1,6 @@
 """The Delta tables of one crawl, read without Spark.
 
-Tables in S3 are read by delta-rs with the access of `s3`; an error of the store is told apart from
+Tables in S3 are read by delta-rs with the access of `s3`; an error of the store is not taken for
 one of the table.
 """
 
@@ -224,12 +224,12 @@ class TableReader:
     @staticmethod
     def unreachable(place: str, e: Exception, what: str = "") -> StoreUnavailable:
         """What to raise when the store of a place does not answer."""
-        said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(e)).split())
+        text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(e)).split())
         return (
             e
             if isinstance(e, StoreUnavailable)
             else StoreUnavailable(
-                f"{what}{place} cannot be reached: {said:.400}; check that the store is up and"
+                f"{what}{place} cannot be reached: {text:.400}; check that the store is up and"
                 " s3.endpoint_url is right"
             )
         )

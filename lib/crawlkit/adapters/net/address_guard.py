@@ -50,7 +50,7 @@ class Admitted:
     addresses: tuple[str, ...]
     port: int
     stale: bool = False  # the last known addresses: no resolver answers
-    proxy: Proxy | None = None  # asked for `host` and `port`; there are no addresses then
+    proxy: Proxy | None = None  # it connects to `host` and `port`; there are no addresses then
     host: str = ""
     named: bool = False  # a look-up gave the addresses
 
@@ -141,9 +141,9 @@ class Guard:
             hidden = (
                 proxy.remote_dns and place.host.rpartition(".")[2] != "localhost"
             ) or place.host.endswith(".onion")
-            addresses = () if hidden else await self._known(place.host)
+            addresses = () if hidden else await self._visible_addresses(place.host)
         elif place.host == "onion" or place.host.endswith(".onion"):
-            # RFC 7686 2: never asked of a name server
+            # RFC 7686 2: never sent to a name server
             raise Refused(Reason.DNS_NXDOMAIN, ".onion is reached through a proxy only")
         else:
             found = await self._resolver.resolve(place.host)
@@ -162,7 +162,7 @@ class Guard:
             named=named,
         )
 
-    async def _known(self, host: str) -> tuple[str, ...]:
+    async def _visible_addresses(self, host: str) -> tuple[str, ...]:
         """The addresses of a name as seen from here; none if that is unknown: the proxy decides."""
         try:
             return (await self._resolver.resolve(host)).addresses[:MAX_ADDRESSES]

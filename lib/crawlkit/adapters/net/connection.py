@@ -228,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Feed the reader with what has come (asyncio.BufferedProtocol)."""
         reader = self.reader
-        if reader is None:  # bytes that nobody asked for
+        if reader is None:  # unsolicited bytes
             self.abort()
             return
         if self.first_byte is None:

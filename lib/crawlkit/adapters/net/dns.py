@@ -31,9 +31,9 @@ SIGN_BIT = 2.0**31  # a lifetime with the top bit set is zero (RFC 2181 8)
 MAX_NEGATIVE_S = 3600.0  # RFC 2308 5 recommends one to three hours at most
 FAIL_S = 30.0  # RFC 2308 7.1: at most five minutes
 MAX_STALE_S = 86_400.0
-REFRESH_SHARE = 0.1  # a hot name is asked again within the last tenth of its lifetime
+REFRESH_SHARE = 0.1  # a hot name is queried again within the last tenth of its lifetime
 REFRESH_MIN_HITS = 3
-MAX_QUESTIONS = 50  # at once: a slot asks for all its hosts ahead of their first requests
+MAX_QUESTIONS = 50  # at once: a slot queries all its hosts ahead of their first requests
 _SYSTEM_TTL_S = 60.0
 
 
@@ -59,7 +59,7 @@ class _Entry:
     lookup: Lookup
     asked: float
     expires: float
-    true_until: float  # when the lifetime that a server told ended: stale after that
+    true_until: float  # end of the lifetime that a server gave: stale after that
     hits: int = 0
 
 
@@ -70,7 +70,7 @@ class Resolver:
     fail, the last known addresses serve on for a day.
 
     Args:
-        query: asks the servers; default NameServers() or, with none configured, the system.
+        query: queries the servers; default NameServers() or, with none configured, the system.
         clock: seconds, monotonic.
         hosts: names that never go to a server (default: the system's hosts file).
     """
@@ -100,7 +100,7 @@ class Resolver:
     async def resolve(self, name: str) -> Lookup:
         """Addresses of a host name (lower case, ASCII). Raises Refused (DNS_NXDOMAIN, DNS_FAIL)."""
         name = name.removesuffix(".")
-        if (fixed := self._fixed(name)) is not None:
+        if (fixed := self._local_answer(name)) is not None:
             return fixed
         self.counts["lookups"] += 1
         entry, now = self._entries.get(name), self._clock()
@@ -125,7 +125,7 @@ class Resolver:
             now = self._clock()
             self._entries[name] = _Entry(Lookup(tuple(addresses), 0.0), now, now, now)
 
-    def count_kept(self) -> None:
+    def count_reuse(self) -> None:
         """A request went over a connection that stood: its address needed no server."""
         self.counts["lookups"] += 1
         self.counts["hits"] += 1
@@ -135,8 +135,8 @@ class Resolver:
         if isinstance(self._query, NameServers):
             await self._query.close()
 
-    def _fixed(self, name: str) -> Lookup | None:
-        # RFC 6761 6.3: never asked of a server
+    def _local_answer(self, name: str) -> Lookup | None:
+        # RFC 6761 6.3: never sent to a server
         if name == "localhost" or name.endswith(".localhost"):
             return Lookup(("127.0.0.1", "::1"), _SYSTEM_TTL_S)
         addresses = self._hosts.get(name)

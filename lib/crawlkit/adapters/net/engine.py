@@ -66,19 +66,11 @@ def request_bytes(request: FetchRequest, target: str) -> bytes:
     start = f"{request.method} {target} HTTP/1.1\r\n"
     lines = [f"{name}: {value}\r\n" for name, value in request.headers]
     sent = "".join((start, *lines, "\r\n"))
-    # some field has a break
-    if not sent.count("\r") == sent.count("\n") == len(lines) + 2 or "\0" in sent:
-        sent = "".join(
-            (
-                start,
-                *(
-                    line
-                    for line, field in zip(lines, request.headers, strict=True)
-                    if not _BREAK.search("".join(field))
-                ),
-                "\r\n",
-            )
-        )
+    has_break = not sent.count("\r") == sent.count("\n") == len(lines) + 2 or "\0" in sent
+    if has_break:
+        fields = zip(lines, request.headers, strict=True)
+        kept = [line for line, field in fields if not _BREAK.search("".join(field))]
+        sent = "".join((start, *kept, "\r\n"))
     return sent.encode("latin-1", "ignore")
 
 
@@ -215,7 +207,7 @@ class Engine:
         if connection is None or not connection.open:
             connection = await self._connect(place, exchange, answer)
         elif isinstance(self.resolver, Resolver) and connection.named:
-            self.resolver.count_kept()
+            self.resolver.count_reuse()
         while True:
             refused: list[str] = []
 
@@ -315,7 +307,7 @@ class Engine:
     # -- clocks
 
     def _effective(self) -> float:
-        """Seconds on a clock that stands still while our own thread is busy."""
+        """Seconds on a clock that stops while our own thread is busy."""
         return self._monotonic() - self._stall_s
 
     def _start_ticker(self) -> None:

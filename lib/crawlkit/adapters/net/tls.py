@@ -24,7 +24,7 @@ def default_context() -> ssl.SSLContext:
         import certifi
 
         context.load_verify_locations(certifi.where())
-    return prepared(context)
+    return harden(context)
 
 
 @functools.cache
@@ -33,10 +33,10 @@ def unverified_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    return prepared(context)
+    return harden(context)
 
 
-def prepared(context: ssl.SSLContext) -> ssl.SSLContext:
+def harden(context: ssl.SSLContext) -> ssl.SSLContext:
     """Set what all our contexts have in common; the same context.
 
     HTTP/1.1 alone, no session tickets, since no connection resumes another, and no server name in a

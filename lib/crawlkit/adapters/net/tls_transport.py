@@ -1,7 +1,7 @@
 """TLS over a connected socket for a protocol with a buffer of its own.
 
 Role: what asyncio's transport does in three layers, whose work takes as long as the handshake
-itself. OpenSSL verifies as the context says.
+itself. OpenSSL verifies as the context is set.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class LocalObjects:
     def open_range(self, key: str, offset: int = 0, length: int | None = None) -> BinaryIO:
         """As Objects.open_range."""
         try:
-            f = open(self.local_path(key), "rb")  # noqa: SIM115 - the caller closes it
+            f = open(self.local_path(key), "rb")  # noqa: SIM115 (the caller closes it)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise ObjectMissing(key) from None
         f.seek(offset)

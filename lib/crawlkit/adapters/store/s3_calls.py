@@ -1,7 +1,7 @@
 """One call of S3: repeated while the store does not answer, its errors translated.
 
 An attempt may have been done although its answer was lost (docs/decisions/008-lost-answers.md); so
-the caller says how to find out, and the SDK's own retries are off.
+the caller finds out, and the SDK's own retries are off.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Nothing is overwritten by accident: puts are conditional (`If-None-Match: *`, `If-Match`), multipart
 uploads are completed conditionally. Every call is tried again for `s3.give_up_s`. An attempt may
 have been done although its answer was lost; so each conditional put carries an id of its own in the
-object's metadata, and when the store says that the condition does not hold, a look at the object
+object's metadata, and when the store denies the condition, a look at the object
 shows whether it was ours, another's, or not so. Bodies travel with checksums that both sides
 verify.
 """

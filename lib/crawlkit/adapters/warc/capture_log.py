@@ -46,7 +46,7 @@ def is_log(record: WarcRecord) -> bool:
 def read_log(file: BinaryIO, filename: str) -> WarcLog:
     """The captures of a file with their places in it. Raises Refused (WARC_DAMAGED)."""
     rounds: dict[str, dict[str, Any]] = {}
-    told: list[Capture | RobotsCopy] = []
+    logged: list[Capture | RobotsCopy] = []
     places: dict[str, tuple[int, int]] = {}
     logs: list[str] = []
     for record in iter_records(file):
@@ -55,12 +55,12 @@ def read_log(file: BinaryIO, filename: str) -> WarcLog:
         elif is_log(record):
             logs.append(record.headers.get("warc-record-id", ""))
             try:
-                _read_lines(record.block, rounds, told)
+                _read_lines(record.block, rounds, logged)
             except (ValueError, KeyError, TypeError) as e:
                 raise damaged(record.offset, f"log record: {e}") from None
     counts = Counter({"records": len(places)})
     kept: list[Capture | RobotsCopy] = []
-    for r in told:
+    for r in logged:
         if isinstance(r, Capture) and r.warc_filename is not None:
             place = places.pop(r.warc_record_id or "", None)
             if place is None:  # removed by age: its outcome counts, there is nothing to be read
@@ -86,7 +86,7 @@ def only_log(file: BinaryIO) -> bool:
 
 
 def _read_lines(
-    block: bytes, rounds: dict[str, dict[str, Any]], told: list[Capture | RobotsCopy]
+    block: bytes, rounds: dict[str, dict[str, Any]], logged: list[Capture | RobotsCopy]
 ) -> None:
     for line in block.split(b"\r\n"):
         name, _, value = line.partition(b": ")
@@ -97,4 +97,4 @@ def _read_lines(
             r = decode(value)
             if not isinstance(r, Capture | RobotsCopy):
                 raise ValueError(f"a {name.decode()} line that is a {type(r).__name__}")
-            told.append(r)
+            logged.append(r)

@@ -32,12 +32,9 @@ from crawlkit.rules.warc.stored_http import (
 )
 
 GZIP_LEVEL = 1
-SMALL_BYTES, SMALL_LEVEL = (
-    1024,
-    0,
-    # a Huffman code of its own saves a request's record 150 bytes and takes three quarters of its
-    # time
-)
+# a Huffman code of its own saves a request's record 150 bytes and takes three quarters of its time
+SMALL_BYTES = 1024
+SMALL_LEVEL = 0
 LARGE_BYTES, PIECE_BYTES = 1 << 20, 1 << 18
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -277,7 +274,8 @@ class WarcWriter:
             + ".gz" * self._compress
         )
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._file = open(self._folder / f"{self._filename}.open", "xb", buffering=1 << 18)  # noqa: SIM115 - close() ends it
+        path = self._folder / f"{self._filename}.open"
+        self._file = open(path, "xb", buffering=1 << 18)  # noqa: SIM115 (open while it is filled)
         self._offset = self._records = 0
         self._warcinfo_id = record_id(self._filename, "warcinfo")
         fields = [
@@ -322,7 +320,7 @@ class WarcWriter:
                 ),
             )
         else:  # no copy of the whole
-            data = _compressed(pieces)
+            data = _compress_member(pieces)
         length = 0
         assert self._file is not None
         for piece in data:
@@ -345,7 +343,7 @@ def _record_head(fields: list[str]) -> bytes:
     return f"WARC/1.1\r\n{text}\r\n\r\n".encode("utf-8", "replace")
 
 
-def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _compress_member(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """One gzip member, piece by piece."""
     stream = isal_zlib.compressobj(GZIP_LEVEL, wbits=31)
     for piece in pieces:
