@@ -31,6 +31,28 @@ STEP_S = 10.0
 TASKS = 2  # at once
 
 
+_FIXED_SETTINGS = {
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "5",
+    "AIRFLOW__CORE__DEFAULT_POOL_TASK_SLOT_COUNT": str(TASKS),
+    # one more than tasks: the callback for a late run waits for a slot
+    "AIRFLOW__CORE__PARALLELISM": str(TASKS + 1),
+    "AIRFLOW__API__HOST": "127.0.0.1",
+    "AIRFLOW__API__WORKERS": "1",
+    "AIRFLOW__TRIGGERER__TRIGGERER_LOG_SERVER_PORT": "0",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
+    "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2,4]"}),
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "NO_COLOR": "1",
+    "CRAWLKIT_SCHEDULE_CRAWL_ROUND": "none",
+    "CRAWLKIT_SCHEDULE_FAST_ROUND": "none",
+    "CRAWLKIT_SCHEDULE_DAILY_ANALYSIS": "none",
+    "CRAWLKIT_SCHEDULE_MAINTENANCE": "none",
+}
+
+
 class AirflowError(RuntimeError):
     """Airflow did not do what was requested; the message names the log to read."""
 
@@ -56,44 +78,25 @@ class LocalAirflow:
         self.bin = home / ".venv-airflow" / "bin"
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = self.folder / "airflow.log"
-        properties = self.folder / "spark.properties"
-        self.env = {
-            k: v
-            for k, v in os.environ.items()
-            if not k.startswith(("AIRFLOW", "CRAWLKIT_")) and k not in ("PYTHONPATH", "VIRTUAL_ENV")
-        } | {
+        self.env = _own_environment() | self._settings(home) | (env or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._session = requests.Session()
+        self._session.trust_env = False
+
+    def _settings(self, home: Path) -> dict[str, str]:
+        """The environment that makes Airflow one of this folder, with the DAGs of `home`."""
+        return {
             "AIRFLOW_HOME": str(self.folder),
             "HOME": str(self.folder),
             "PATH": f"{self.bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "airflow_dags"),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "5",
-            "AIRFLOW__CORE__DEFAULT_POOL_TASK_SLOT_COUNT": str(TASKS),
-            # one more than tasks: the callback for a late run waits for a slot
-            "AIRFLOW__CORE__PARALLELISM": str(TASKS + 1),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self.port),
-            "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
-            "AIRFLOW__TRIGGERER__TRIGGERER_LOG_SERVER_PORT": "0",
-            "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
-            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2,4]"}),
-            "CRAWLKIT_SPARK_PROPERTIES": str(properties),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "NO_COLOR": "1",
-            **{
-                f"CRAWLKIT_SCHEDULE_{dag}": "none"
-                for dag in ("CRAWL_ROUND", "FAST_ROUND", "DAILY_ANALYSIS", "MAINTENANCE")
-            },
-            **(env or {}),
+            "CRAWLKIT_SPARK_PROPERTIES": str(self.folder / "spark.properties"),
+            **_FIXED_SETTINGS,
         }
-        self._process: subprocess.Popen[bytes] | None = None
-        self._session = requests.Session()
-        self._session.trust_env = False
 
     # -- its processes -----------------------------------------------------------------
     def __enter__(self) -> LocalAirflow:
@@ -238,6 +241,16 @@ def _json(response: requests.Response) -> Any:
     return response.json()
 
 
+def _own_environment() -> dict[str, str]:
+    """This process's environment without what would steer Airflow or crawlkit."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AIRFLOW", "CRAWLKIT_"))
+        and name not in ("PYTHONPATH", "VIRTUAL_ENV")
+    }
+
+
 def _free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -282,6 +295,25 @@ def main() -> None:
 
     `python -m crawlkit.local.airflow --folder DIR`
     """
+    args = _options().parse_args()
+    folder = args.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    env = {"CRAWLKIT_DATA": str(folder / "crawl")}
+    try:
+        with sample_site(folder, args.sample) as (config, seeds):
+            env["CRAWLKIT_CONFIG"] = str(config)
+            with LocalAirflow(folder, env) as airflow:
+                _crawl_round(airflow, seeds, folder / "crawl", args.wait_s)
+                while args.keep:
+                    time.sleep(1)
+    except AirflowError as e:
+        print(f"crawlkit: {e}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        pass
+
+
+def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         prog="python -m crawlkit.local.airflow",
         description=(
@@ -307,42 +339,27 @@ def main() -> None:
         "--wait-s", type=float, default=600.0, help="the round must end in this time, s"
     )
     options.add_argument("--keep", action="store_true", help="leave Airflow running until Ctrl-C")
-    args = options.parse_args()
+    return options
 
-    def say(text: str) -> None:
-        print(text, flush=True)
 
-    data = args.folder.absolute() / "crawl"
-    args.folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with (
-            sample_site(args.folder.absolute(), args.sample) as (config, seeds),
-            LocalAirflow(
-                args.folder, {"CRAWLKIT_DATA": str(data), "CRAWLKIT_CONFIG": str(config)}
-            ) as airflow,
-        ):
-            say(
-                f"Airflow: {airflow.url} (user admin, password in"
-                f" {airflow.folder}/simple_auth_manager_passwords.json.generated)"
-            )
-            run_id = airflow.trigger("crawl_round", {"seeds": seeds})
-            state = airflow.wait("crawl_round", run_id, args.wait_s, say)
-            say(f"run {run_id} of crawl_round: {state}")
-            if state != "success":
-                raise AirflowError(f"the round has failed: see {airflow.folder}/logs")
-            for what, place in (
-                ("report", data / "report" / "index.html"),
-                ("WARC", data / "warc"),
-                ("tables", data / "tables"),
-            ):
-                say(f"{what + ':':<8}{place}")
-            while args.keep:
-                time.sleep(1)
-    except AirflowError as e:
-        print(f"crawlkit: {e}", file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        pass
+def _crawl_round(airflow: LocalAirflow, seeds: list[str], data: Path, wait_s: float) -> None:
+    """Run the DAG of a round and print where its results are. Raises AirflowError."""
+    _print(
+        f"Airflow: {airflow.url} (user admin, password in"
+        f" {airflow.folder}/simple_auth_manager_passwords.json.generated)"
+    )
+    run_id = airflow.trigger("crawl_round", {"seeds": seeds})
+    state = airflow.wait("crawl_round", run_id, wait_s, _print)
+    _print(f"run {run_id} of crawl_round: {state}")
+    if state != "success":
+        raise AirflowError(f"the round has failed: see {airflow.folder}/logs")
+    _print(f"report: {data / 'report' / 'index.html'}")
+    _print(f"WARC:   {data / 'warc'}")
+    _print(f"tables: {data / 'tables'}")
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

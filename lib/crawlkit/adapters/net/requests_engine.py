@@ -61,7 +61,7 @@ class _CheckedAdapter(HTTPAdapter):
             assert_hostname=None if self._tls.check_hostname else False,
         )
 
-    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
         """The context decides."""
 
 
