@@ -106,8 +106,8 @@ def _query_names(dependant: Any) -> set[str]:
 def make_app(data: Place, cfg: Config, token: str) -> Any:
     """The ASGI application.
 
-    Every request opens the crawl anew: it keeps nothing that could be out of date but the table
-    figures (FIGURES_AGE_S).
+    Every request opens the crawl: nothing is kept that could be out of date but the table figures
+    (FIGURES_AGE_S).
     """
     app = FastAPI(
         title="crawlkit control API",

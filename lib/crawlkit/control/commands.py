@@ -90,9 +90,7 @@ def _count_urls(crawl: Crawl, order: Order, n_given: int) -> dict[str, int]:
 def _check_open(order: Order, state: str) -> None:
     """Raises BadCommand if the command is about a round that is over."""
     if state != "open":
-        raise BadCommand(
-            f"round {order.target} is {state}: only an open one can be told to {order.verb}"
-        )
+        raise BadCommand(f"round {order.target} is {state}: only an open one takes {order.verb}")
 
 
 def _row(order: Order, command_id: str, actor: str) -> dict[str, Any]:

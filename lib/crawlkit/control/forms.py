@@ -40,7 +40,7 @@ class HostBody(Body):
     domain: Annotated[str, Field(max_length=300)] | None = Field(
         None,
         description=(
-            "registered domain with all its hosts; the name of one host stands for that host"
+            "registered domain with all its hosts; the name of one host means that host alone"
         ),
     )
     reason: str = Field("", max_length=2000)
@@ -92,7 +92,7 @@ class PingBody(Body):
 
 Offset = Annotated[int, Query(ge=0, le=10**9, description="items to pass over")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="items at most")]
-DryRun = Annotated[bool, Query(description="check and tell, change nothing")]
+DryRun = Annotated[bool, Query(description="check and report, change nothing")]
 CommandId = Annotated[
     str | None,
     Header(
@@ -105,7 +105,7 @@ CommandId = Annotated[
 RoundName = Annotated[str, InPath(max_length=80, pattern=r"^[A-Za-z0-9_.:+-]+$")]
 HostName = Annotated[str, InPath(max_length=300)]
 ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "cannot be done as given"},
+    400: {"description": "cannot be done as requested"},
     401: {"description": "no token or a wrong one"},
     404: {"description": "no such thing"},
     409: {"description": "not in the crawl's state"},

@@ -18,6 +18,7 @@ from crawlkit.config import Config
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.model import Round
 from crawlkit.observe.explain import USED, pages_of
+from crawlkit.observe.status import STAGES
 from crawlkit.report.metrics import DAY_S, alerts_now
 from crawlkit.rules.url.canonical import canonicalize
 from crawlkit.rules.url.domains import host_bucket, registered_domain
@@ -26,6 +27,17 @@ from crawlkit.rules.url.policy import UrlPolicy
 FETCHED = ("fetched", "not_modified")
 FAILED = ("failed", "http_error")
 _PROGRESS = ("queued", "in_flight", "done", "failed", "bytes")
+_ERROR = (
+    "round_id",
+    "url",
+    "host",
+    "kind",
+    "outcome",
+    "reason",
+    "detail",
+    "status",
+    "started",
+)
 # pages of this month, requests and errors of the last hour; ?: month, hour, hour in Unix us
 _LATELY = f"""
     SELECT
@@ -36,7 +48,7 @@ _LATELY = f"""
 
 
 class Cached:
-    """A value that is computed anew when it is older than `max_age_s`; one thread at a time."""
+    """A value that is computed again when it is older than `max_age_s`; one thread at a time."""
 
     def __init__(self, make: Callable[[], dict[str, Any]], max_age_s: float) -> None:
         self._make = make
@@ -93,71 +105,41 @@ def status(data: Place, cfg: Config, figures: dict[str, Any]) -> dict[str, Any]:
     crawl = Crawl(data, cfg)
     orders, now = read_orders(crawl.objects), time.time()
     rounds = [round_view(crawl, r, orders.paused) for r in crawl.open_rounds()]
-    fetching = [r for r in rounds if r["fetching"]]
-    rate = sum(r["fetching"]["pages_per_s"] for r in fetching)
-    if (
-        not fetching
-        and (last := next(iter(_rounds(crawl)), None)) is not None
-        and (mark := crawl.mark(last, "fetch")) is not None
-        and mark["ended"] > now - 3600
-    ):
-        rate = sum(mark.get(o, 0) for o in FETCHED) / max(mark["ended"] - mark["started"], 0.001)
-    live_errors = sum(r["fetching"]["failed"] for r in fetching)
-    hosts = sum(
-        (crawl.mark(crawl.round(r["round_id"]), "generate") or {}).get("hosts", 0) for r in rounds
-    )
-    share = (figures["errors_last_hour"] + live_errors) / max(
-        1, figures["tried_last_hour"] + sum(r["fetching"]["done"] for r in fetching)
-    )
+    fetching = [r["fetching"] for r in rounds if r["fetching"]]
+    errors = figures["errors_last_hour"] + sum(f["failed"] for f in fetching)
+    tried = figures["tried_last_hour"] + sum(f["done"] for f in fetching)
+    rate = sum(f["pages_per_s"] for f in fetching) if fetching else _last_rate(crawl, now)
+    planned = [crawl.mark(crawl.round(r["round_id"]), "generate") or {} for r in rounds]
+    of_tables = ("states", "known_urls", "due_now", "queue_depth", "pages_this_month")
     return {
         "crawl": cfg.crawl.id,
         "now": now,
         "rounds": rounds,
         "pages_per_s": round(rate, 3),
-        "hosts_active": hosts,
-        "errors_last_hour": figures["errors_last_hour"] + live_errors,
-        "error_share": round(share, 4),
+        "hosts_active": sum(mark.get("hosts", 0) for mark in planned),
+        "errors_last_hour": errors,
+        "error_share": round(errors / max(1, tried), 4),
         "stopped_hosts": len(orders.hosts),
         "stopped_domains": len(orders.domains),
-        **{
-            k: figures[k]
-            for k in ("states", "known_urls", "due_now", "queue_depth", "pages_this_month")
-        },
+        **{k: figures[k] for k in of_tables},
     }
+
+
+def _last_rate(crawl: Crawl, now: float) -> float:
+    """Pages a second of the newest round's fetch stage, if it ended within the last hour."""
+    last = next(iter(_rounds(crawl)), None)
+    mark = None if last is None else crawl.mark(last, "fetch")
+    if mark is None or mark["ended"] <= now - 3600:
+        return 0
+    return sum(mark.get(o, 0) for o in FETCHED) / max(mark["ended"] - mark["started"], 0.001)
 
 
 def round_view(crawl: Crawl, r: Round, paused: frozenset[str]) -> dict[str, Any]:
-    """One round: state, the stages done, and what its fetch tasks are at."""
-    stages = {
-        s: m
-        for s in (
-            "inject",
-            "generate",
-            "fetch",
-            "commit",
-            "parse",
-            "dedup",
-            "update",
-            "rank",
-            "report",
-        )
-        if (m := crawl.mark(r, s)) is not None
-    }
-    fetching = None
-    if r.state == "open" and "generate" in stages and "fetch" not in stages:
-        rows = list(_progress(crawl, r.id))
-        total = {k: sum(int(p.get(k, 0)) for p in rows) for k in _PROGRESS}
-        elapsed_s = max(time.time() - stages["generate"]["ended"], 0.001)
-        slowest = sorted(
-            ((float(ms), str(h)) for p in rows for h, ms in p.get("slowest", [])), reverse=True
-        )[:5]
-        fetching = {
-            **total,
-            "slots": len(rows),
-            "elapsed_s": round(elapsed_s, 1),
-            "pages_per_s": round(total["done"] / elapsed_s, 3),
-            "slowest": [{"host": h, "ms": ms} for ms, h in slowest],
-        }
+    """One round: state, the stages done, and the progress of its fetch tasks."""
+    marks = {stage: crawl.mark(r, stage) for stage in STAGES}
+    stages = {stage: mark for stage, mark in marks.items() if mark is not None}
+    is_fetching = r.state == "open" and "generate" in stages and "fetch" not in stages
+    planned = stages.get("generate", {})
     return {
         "round_id": r.id,
         "round_no": r.no,
@@ -166,9 +148,26 @@ def round_view(crawl: Crawl, r: Round, paused: frozenset[str]) -> dict[str, Any]
         "opened_at": r.opened_at,
         "closed_at": r.closed_at,
         "stages": {s: round(m["ended"] - m["started"], 2) for s, m in stages.items()},
-        **{k: stages.get("generate", {}).get(k) for k in ("planned", "left_out")},
+        **{k: planned.get(k) for k in ("planned", "left_out")},
         "outcomes": stages.get("commit", {}).get("outcomes", {}),
-        "fetching": fetching,
+        "fetching": _fetching(crawl, r, planned["ended"]) if is_fetching else None,
+    }
+
+
+def _fetching(crawl: Crawl, r: Round, started: float) -> dict[str, Any]:
+    """The progress of a round's fetch tasks together. started: Unix s."""
+    rows = list(_progress(crawl, r.id))
+    total = {k: sum(int(p.get(k, 0)) for p in rows) for k in _PROGRESS}
+    elapsed_s = max(time.time() - started, 0.001)
+    slowest = sorted(
+        ((float(ms), str(h)) for p in rows for h, ms in p.get("slowest", [])), reverse=True
+    )
+    return {
+        **total,
+        "slots": len(rows),
+        "elapsed_s": round(elapsed_s, 1),
+        "pages_per_s": round(total["done"] / elapsed_s, 3),
+        "slowest": [{"host": h, "ms": ms} for ms, h in slowest[:5]],
     }
 
 
@@ -194,32 +193,15 @@ def rounds(crawl: Crawl, offset: int, limit: int) -> list[dict[str, Any]]:
 def errors(crawl: Crawl, offset: int, limit: int, host: str | None) -> list[dict[str, Any]]:
     """Failed requests, newest round first."""
     tables = crawl.plain_tables()
+    of_host = {"host": [host]} if host else {}
 
-    def found() -> Iterator[dict[str, Any]]:
+    def all_errors() -> Iterator[dict[str, Any]]:
         for r in _rounds(crawl):
-            part = {"round_id": [r.id], "outcome": list(FAILED)} | (
-                {"host": [host]} if host else {}
-            )
-            yield from sorted(
-                tables.rows(
-                    "captures",
-                    [
-                        "round_id",
-                        "url",
-                        "host",
-                        "kind",
-                        "outcome",
-                        "reason",
-                        "detail",
-                        "status",
-                        "started",
-                    ],
-                    part,
-                ),
-                key=lambda c: (-(c["started"] or 0), c["url"]),
-            )
+            part = {"round_id": [r.id], "outcome": list(FAILED), **of_host}
+            rows = tables.rows("captures", _ERROR, part)
+            yield from sorted(rows, key=lambda c: (-(c["started"] or 0), c["url"]))
 
-    return list(itertools.islice(found(), offset, offset + limit))
+    return list(itertools.islice(all_errors(), offset, offset + limit))
 
 
 def cdx(crawl: Crawl, url: str, offset: int, limit: int) -> list[dict[str, Any]]:

@@ -43,6 +43,21 @@ URL_COLUMNS = [
 ]
 
 
+_PAGE_COLUMNS = [
+    "url",
+    "host",
+    "capture_id",
+    "round_id",
+    "title",
+    "description",
+    "language",
+    "published",
+    "canonical",
+    "main_text",
+    "text",
+]
+
+
 def export_urls(source: Source, out: Path, date: str) -> dict[str, Any]:
     """`out`/date=YYYY-MM-DD/urls.parquet: every known URL as of the last fold.
 
@@ -74,43 +89,34 @@ def export_urls(source: Source, out: Path, date: str) -> dict[str, Any]:
 
 def export_pages(source: Source, out: Path) -> dict[str, Any]:
     """An indexer's feed, JSON lines: each canonical page with its text and its duplicates' URLs."""
+    aliases = _aliases(source)
+    copies = {url for urls in aliases.values() for url in urls}
+    newest: dict[str, str] = {}
+    for row in source.rows("pages", ["url", "capture_id", "round_id"]):
+        newest[row["url"]] = max(newest.get(row["url"], ""), _version(row))
+    n = 0
+    with atomic(out, "w") as f:
+        for page in source.rows("pages", _PAGE_COLUMNS, ds.field("text").is_valid()):
+            if page["url"] not in copies and newest[page["url"]] == _version(page):
+                page["aliases"] = sorted(aliases.get(page["url"], ()))
+                row = {k: v for k, v in page.items() if v is not None}
+                f.write(json.dumps(row, ensure_ascii=False) + "\n")
+                n += 1
+    return {"file": str(out), "pages": n, "aliases": len(copies)}
+
+
+def _aliases(source: Source) -> dict[str, list[str]]:
+    """The URLs of the duplicates of each canonical URL."""
     aliases: dict[str, list[str]] = {}
     for row in source.rows("duplicates", ["url", "canonical_url"]):
         if row["url"] != row["canonical_url"]:
             aliases.setdefault(row["canonical_url"], []).append(row["url"])
-    copies = {url for urls in aliases.values() for url in urls}
-    newest: dict[str, str] = {}
-    for row in source.rows("pages", ["url", "capture_id", "round_id"]):
-        newest[row["url"]] = max(
-            newest.get(row["url"], ""), f"{row['round_id']} {row['capture_id']}"
-        )
-    n = 0
-    columns = [
-        "url",
-        "host",
-        "capture_id",
-        "round_id",
-        "title",
-        "description",
-        "language",
-        "published",
-        "canonical",
-        "main_text",
-        "text",
-    ]
-    with atomic(out, "w") as f:
-        for page in source.rows("pages", columns, ds.field("text").is_valid()):
-            if (
-                page["url"] not in copies
-                and newest[page["url"]] == f"{page['round_id']} {page['capture_id']}"
-            ):
-                page["aliases"] = sorted(aliases.get(page["url"], ()))
-                f.write(
-                    json.dumps({k: v for k, v in page.items() if v is not None}, ensure_ascii=False)
-                    + "\n"
-                )
-                n += 1
-    return {"file": str(out), "pages": n, "aliases": len(copies)}
+    return aliases
+
+
+def _version(row: dict[str, Any]) -> str:
+    """Orders the captures of a URL."""
+    return f"{row['round_id']} {row['capture_id']}"
 
 
 def export_hostgraph(source: Source, out: Path) -> dict[str, Any]:

@@ -70,7 +70,8 @@ def check_packages() -> Iterator[Finding]:
     except importlib.metadata.PackageNotFoundError:
         yield Finding("packages", True, "not compared: crawlkit runs from a folder or zip")
         return
-    needed = [_REQUIREMENT.match(r).groups() for r in requires if "extra ==" not in r]  # type: ignore[union-attr]
+    matches = [_REQUIREMENT.match(r) for r in requires if "extra ==" not in r]
+    needed = [m.groups() for m in matches if m is not None]
     missing: list[str] = []
     for name, wanted in needed:
         version = _version(name)

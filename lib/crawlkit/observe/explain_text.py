@@ -79,7 +79,7 @@ def _host_reasons(host: dict[str, Any], now: float) -> list[str]:
     why = []
     wait = host.get("next_allowed_at")
     if wait and wait > now:
-        why.append(f"its host may be asked again at {_time(wait)} (breaker {host['breaker']})")
+        why.append(f"its host may be fetched again at {_time(wait)} (breaker {host['breaker']})")
     if host["pages_left"] == 0:
         again = host["pages_again_at"]
         until = f" until {_time(again)}" if again else ""
@@ -125,7 +125,7 @@ def explain_text(x: dict[str, Any]) -> str:
 
 def _robots_text(r: dict[str, Any] | None) -> str:
     if r is None:
-        return "never asked for"
+        return "never requested"
     head = f"status {r['status'] or r['error']} of {_time(r['fetched_at'])}"
     if r["allowed"] is None:
         return f"{head}, unreadable"

@@ -89,7 +89,7 @@ def fetch_one(url: str, cfg: Config, crawl: Crawl | None = None) -> One:
     host, domain = host_of(url), registered_domain(host_of(url))
     if cfg.agent.info_url == PLACEHOLDER_INFO_URL and not cfg.fetch.is_loopback(host):
         raise ConfigError(
-            f"agent.info_url is still the placeholder, so {host} is not asked: set it to a page"
+            f"agent.info_url is still the placeholder, so {host} is not fetched: set it to a page"
             " that explains your crawler, for example --set agent.info_url=https://you.example/bot"
         )
     if crawl is None:

@@ -47,14 +47,8 @@ def plan_command(profile: str, assignments: list[str], measure: bool) -> dict[st
 def plan_text(p: dict[str, Any]) -> str:
     """The result of plan_command for a terminal."""
     width = max(map(len, p["outputs"]))
-    lines = [
-        f"{p['profile']}: {p['title']}"
-        + (
-            f" with {', '.join(f'{k} = {v:g}' for k, v in p['inputs'].items())}"
-            if p["inputs"]
-            else ""
-        )
-    ]
+    inputs = ", ".join(f"{name} = {value:g}" for name, value in p["inputs"].items())
+    lines = [f"{p['profile']}: {p['title']}" + (f" with {inputs}" if inputs else "")]
     lines += [f"  {name:<{width}}  {readable(value)}" for name, value in p["outputs"].items()]
     if p["source"]:
         lines.append("beside the source:")
@@ -63,13 +57,10 @@ def plan_text(p: dict[str, Any]) -> str:
 
 
 def _beside(row: dict[str, Any], width: int) -> str:
-    verdict = (
-        "SLIP OF THE SOURCE"
-        if row["slip"]
-        else "within 5%"
-        if row["within"]
-        else f"{row['off']:+.0%}"
-    )
+    if row["slip"]:
+        verdict = "SLIP OF THE SOURCE"
+    else:
+        verdict = "within 5%" if row["within"] else f"{row['off']:+.0%}"
     note = f": {row['note']}" if row["note"] else ""
     return (
         f"  {row['output']:<{width}}  {readable(row['computed']):>9}  source"

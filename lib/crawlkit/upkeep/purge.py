@@ -164,6 +164,6 @@ def purge_text(t: dict[str, Any]) -> str:
     rows = ", ".join(f"{k} {t[k]}" for k in TABLES if k in t and k != "captures")
     return (
         f"{head} removed from {t['files']} files; rows of other tables: {rows or 'none'};"
-        f" {t['refetched']} other URLs had their only copy there and are fetched anew\ncommand"
+        f" {t['refetched']} other URLs had their only copy there and are fetched again\ncommand"
         f" {t['command_id']}"
     )

@@ -117,7 +117,7 @@ def _next_fetch(is_target: Column) -> Column:
 
 
 def _update_buckets(job: Job, buckets: list[int]) -> None:
-    """Write the summaries of some buckets anew: every round's log is folded into them now."""
+    """Rewrite the summaries of some buckets: every round's log is folded into them now."""
     through = max((job.crawl.round(r).no for r in job.crawl.round_ids()), default=0)
     columns = TABLES["buckets"].column_names
     summaries = {r["host_bucket"]: r for r in job.tables.rows("buckets", columns)}

@@ -22,46 +22,45 @@ MOVED = ("crawldb", "crawldb_log", "hostdb", "injected")
 
 
 def rebucket(job: Job, buckets: int) -> dict[str, Any]:
-    """Rewrites the tables for `buckets` host buckets.
+    """Rewrite the tables for `buckets` host buckets; counts.
 
     Raises CrawlError while a round is open, LockHeld.
-
-    Log rows wait to be folded from the number on that every bucket has folded: what is folded twice
-    changes nothing.
     """
-
     with job.crawl.lock:
         before = begin_rebucket(job.crawl, buckets)
+        bucket = F.expr(bucket_sql(buckets))
         for name in MOVED:
             if job.tables.exists(name):
                 job.report_step(f"moving the rows of {name}")
-                job.tables.replace(
-                    name, job.read(name).withColumn("host_bucket", F.expr(bucket_sql(buckets)))
-                )
-        through = [r["folded_through"] for r in job.tables.rows("buckets", ["folded_through"])]
-        low = min(through) if through and None not in through else None
-        rows = {
-            r.host_bucket: r.asDict() for r in bucket_summary(job.read("crawldb"), low).collect()
-        }
-        summary = job.spark.createDataFrame(
-            [(b, low) for b in range(buckets)], "host_bucket int, folded_through int"
-        )
-        waiting = [
-            r.asDict() for r in log_summary(live_log(job.read("crawldb_log"), summary)).collect()
-        ]
-        merged = [
-            r | {"folded_through": low}
-            for r in merge_summaries({}, rows, waiting, low or 0).values()
-        ]
+                job.tables.replace(name, job.read(name).withColumn("host_bucket", bucket))
+        summaries = _summaries(job, buckets)
         if job.tables.exists("buckets"):
-            job.tables.replace("buckets", merged)
+            job.tables.replace("buckets", summaries)
         set_buckets(job.crawl, buckets)
     return {
         "buckets_before": before,
         "buckets": buckets,
-        "known": sum(r["rows"] for r in merged),
-        "buckets_with_rows": len(merged),
+        "known": sum(r["rows"] for r in summaries),
+        "buckets_with_rows": len(summaries),
     }
+
+
+def _summaries(job: Job, buckets: int) -> list[dict[str, Any]]:
+    """The rows of `buckets` for the moved rows.
+
+    Log rows wait to be folded from the number on that every bucket has folded: what is folded twice
+    changes nothing.
+    """
+    through = [r["folded_through"] for r in job.tables.rows("buckets", ["folded_through"])]
+    low = min(through) if through and None not in through else None
+    folded = job.spark.createDataFrame(
+        [(b, low) for b in range(buckets)], "host_bucket int, folded_through int"
+    )
+    log = log_summary(live_log(job.read("crawldb_log"), folded)).collect()
+    base = bucket_summary(job.read("crawldb"), low).collect()
+    rows = {r.host_bucket: r.asDict() for r in base}
+    merged = merge_summaries({}, rows, [r.asDict() for r in log], low or 0)
+    return [row | {"folded_through": low} for row in merged.values()]
 
 
 def bucket_sql(buckets: int) -> str:
@@ -73,7 +72,7 @@ def bucket_sql(buckets: int) -> str:
 
 
 def rebucket_command(
-    buckets: int, data: "Place", cfg: Config, say: Any = lambda event: None
+    buckets: int, data: Place, cfg: Config, say: Any = lambda event: None
 ) -> dict[str, Any]:
     """`crawlkit rebucket`: works with the old and the new frontier.buckets in the configuration.
 

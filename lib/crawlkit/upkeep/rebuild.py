@@ -373,10 +373,8 @@ def rebuild_command(
 
 def rebuild_text(done: dict[str, Any]) -> str:
     """The result of a rebuild for a terminal."""
-    text = (
-        f"{done['known']} URLs from {done['rounds']} rounds"
-        f" ({', '.join(f'{k} {v}' for k, v in sorted(done['states'].items()))})"
-    )
+    states = ", ".join(f"{state} {n}" for state, n in sorted(done["states"].items()))
+    text = f"{done['known']} URLs from {done['rounds']} rounds ({states})"
     if "files" in done:
         text += (
             f"; {done['records']} records in {done['files']} WARC files, {done['unnamed']} that no"

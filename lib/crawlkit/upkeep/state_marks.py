@@ -56,7 +56,7 @@ def begin_rebuild(crawl: Crawl) -> None:
     state = json.loads(raw)
     if etag is not None and "rebuilding" not in state:
         raise CrawlError(
-            f"{crawl.data} has a crawl already: leave out --from-warc to make its crawldb again,"
+            f"{crawl.data} has a crawl already: leave out --from-warc to rebuild its crawldb,"
             " or move its tables and state away"
         )
     crawl.write_state(state | {"rebuilding": True}, etag)

@@ -29,7 +29,7 @@ _MARK = re.compile(r"-p[0-9a-f]{8}(?=\.warc\.gz\Z)")
 def rewrite_without(
     job: Job, name: str, what: str, gone: Gone, blank: Blank | None = None
 ) -> Place | None:
-    """Store a WARC file anew, without the records that are `gone`.
+    """Store a WARC file under a new name, without the records that are `gone`.
 
     The new name depends on the old one and on `what` is removed, so a repeat finds the file there.
     Returns None if the file holds nothing of that. Raises CrawlError if the new name is taken.

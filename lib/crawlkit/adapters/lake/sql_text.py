@@ -17,9 +17,7 @@ def quote(value: str) -> str:
 
 def in_list(column: str, values: Sequence[str | int | bytes]) -> str:
     """`column IN (...)`, never empty (an empty list matches nothing)."""
-    return (
-        f"{column} IN"
-        f" ({', '.join(quote(v) if isinstance(v, str) else str(v) for v in sorted(values))})"
-        if values
-        else "false"
-    )
+    if not values:
+        return "false"
+    literals = (quote(v) if isinstance(v, str) else str(v) for v in sorted(values))
+    return f"{column} IN ({', '.join(literals)})"

@@ -20,9 +20,9 @@ MAX_TRIES = 3  # addresses of one host
 
 
 class Dialer:
-    """`tls`: context that verifies (default: the process's own).
+    """Opens connections.
 
-    `make`: a connection's protocol.
+    `tls`: context that verifies (default: the process's own). `make`: a connection's protocol.
     """
 
     def __init__(
