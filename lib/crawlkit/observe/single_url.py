@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import json
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 

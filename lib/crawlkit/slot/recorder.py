@@ -207,25 +207,25 @@ class Recorder:
     ) -> tuple[Earlier | None, str | None]:
         """The copy that holds this body: the URL's own, else one of this slot."""
         own = None if item is None else _own_copy(item)
-        if own is not None and (answer.status == 304 or digest == own.payload_digest):
-            return own, item.prev_capture_id
+        if own is not None and (answer.status == 304 or digest == own[0].payload_digest):
+            return own
         known = self._stored.get(digest)
         if known is None or answer.status == 304:
             return None, None
         return Earlier(known.url, known.date, digest, record_id(known.capture_id)), known.capture_id
 
 
-def _own_copy(item: FetchItem) -> Earlier | None:
-    """The stored copy of the URL itself."""
-    has_copy = item.prev_capture_id and item.prev_payload_digest
-    if not has_copy or item.prev_fetched_at is None:
-        return None
-    return Earlier(
-        item.prev_copy_url or item.url,
-        item.prev_fetched_at,
+def _own_copy(item: FetchItem) -> tuple[Earlier, str] | None:
+    """The stored copy of the URL itself, and its capture_id."""
+    capture_id, digest, fetched_at = (
+        item.prev_capture_id,
         item.prev_payload_digest,
-        record_id(item.prev_capture_id),
+        item.prev_fetched_at,
     )
+    if not capture_id or not digest or fetched_at is None:
+        return None
+    url = item.prev_copy_url or item.url
+    return Earlier(url, fetched_at, digest, record_id(capture_id)), capture_id
 
 
 def describe(capture: Capture, answer: Answer) -> None:

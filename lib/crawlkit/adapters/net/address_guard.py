@@ -133,6 +133,7 @@ class Guard:
         stale = False
         named = False
         proxy = self.proxy_of(place.host)
+        addresses: tuple[str, ...]
         if mapped is not None:
             addresses, port = (mapped[0].strip("[]"),), mapped[1] or port
         elif _is_address(place.host):

@@ -189,7 +189,7 @@ class TlsTransport(asyncio.Transport):
         """Gives the protocol what has come, a buffer as full as can be at a time."""
         later = False
         while not later and self._has_more() and not self._paused and not self._ended:
-            buffer = self._protocol.get_buffer(-1)
+            buffer = cast(memoryview, self._protocol.get_buffer(-1))
             n = 0
             over = False
             failure = None

@@ -38,14 +38,7 @@ def parse_orders(raw: bytes) -> Orders:
     """Raises ValueError: the caller must not take that for "nothing is stopped"."""
     try:
         row = json.loads(raw)
-        named = []
-        for key in ("hosts", "domains"):
-            stopped = row.get(key, {})
-            named.append(
-                {str(k): str(v) for k, v in stopped.items()}
-                if isinstance(stopped, dict)
-                else {str(k): "" for k in stopped}
-            )
+        hosts, domains = (_reasons(row.get(key, {})) for key in ("hosts", "domains"))
         policies = {str(h): _policy(p) for h, p in row.get("policies", {}).items()}
         return Orders(
             hosts,

@@ -172,7 +172,7 @@ class WarcWriter:
         if profile and earlier is not None:
             body = b""
             digest = earlier.payload_digest
-            block_digest = None
+            block_digest = ""
         uri, response_id = target_uri(answer.url), record_id(capture_id)
         common = self._common_fields(answer)
         if answer.request_bytes:
