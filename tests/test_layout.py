@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import graphlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -220,3 +221,66 @@ def test_every_setting_is_read() -> None:
         and k != "agent.from"
     ]
     assert not unread
+
+
+# Imports inside functions: for the JVM and boto3, for optional packages, and for packages that load
+# slowly and are needed by one function. Module -> how many.
+INSIDE_FUNCTIONS = {
+    "adapters/lake/delta.py": 1,  # py4j
+    "adapters/lake/table_reader.py": 2,  # pyarrow.dataset loads pandas; boto3
+    "adapters/store/open_store.py": 1,  # boto3
+    "api.py": 2,  # datasketch loads scipy
+    "cli/main.py": 1,  # the URL rules, for an address in another encoding alone
+    "cli/sql.py": 3,  # Spark, for --engine spark alone
+    "observe/doctor_install.py": 1,  # what it looks for may be missing
+    "rules/page/language.py": 1,  # its model takes half a second to read
+    "rules/page/other_formats.py": 1,  # optional: pypdfium2
+    "runtime/session.py": 6,  # pyspark, py4j, boto3
+}
+
+
+def functions_of(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """All functions and methods of a module, inner ones too."""
+    return [
+        n for n in ast.walk(parsed(path)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def test_imports_stand_at_the_top() -> None:
+    found = {}
+    for path in MODULES:
+        inner = {
+            id(i)
+            for f in functions_of(path)
+            for i in ast.walk(f)
+            if isinstance(i, ast.Import | ast.ImportFrom)
+        }
+        if inner:
+            found[str(path.relative_to(PACKAGE))] = len(inner)
+    assert found == INSIDE_FUNCTIONS
+    assert sum(found.values()) <= 20
+
+
+MAX_LINES = 400  # of a file
+MAX_FUNCTION_LINES = 50
+LONG_FUNCTIONS = {
+    "rules/robots/parser.py parse": "one loop over the lines, on every host's way",
+}
+
+
+def test_files_and_functions_are_short() -> None:
+    long_files = [p.name for p in MODULES if len(p.read_text("utf-8").splitlines()) > MAX_LINES]
+    long_functions = {
+        f"{path.relative_to(PACKAGE)} {f.name}"
+        for path in MODULES
+        for f in functions_of(path)
+        if (f.end_lineno or 0) - f.lineno + 1 > MAX_FUNCTION_LINES
+    }
+    assert (long_files, long_functions) == ([], set(LONG_FUNCTIONS))
+
+
+def test_rooms_are_small_and_names_mean_one_thing() -> None:
+    folders = Counter(p.parent for p in MODULES if p.name != "__init__.py")
+    assert max(folders.values()) <= 14, folders.most_common(1)
+    names = Counter(p.stem for p in MODULES if not p.stem.startswith("__"))
+    assert [n for n, k in names.items() if k > 1] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pathlib
 
-from crawlkit.adapters.warc.check import check
+from crawlkit.adapters.warc.file_check import check
 
 from tests.conformance.topic_http_responses import raw_bytes
 

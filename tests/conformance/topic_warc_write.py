@@ -12,7 +12,7 @@ import tempfile
 import zlib
 from datetime import datetime
 
-from crawlkit.adapters.warc.check import check
+from crawlkit.adapters.warc.file_check import check
 from crawlkit.adapters.warc.writer import Earlier, WarcWriter
 from crawlkit.model import Answer
 from crawlkit.rules.http.response import ResponseReader

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from crawlkit.adapters.warc.check import check
+from crawlkit.adapters.warc.file_check import check
 from crawlkit.cli import export as cli_export
 from crawlkit.cli.main import load_all
 from crawlkit.config import Config, ConfigError

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from crawlkit.adapters.store.parts import WarcFile
-from crawlkit.adapters.warc.check import check
+from crawlkit.adapters.warc.file_check import check
 from crawlkit.config import Config
 from crawlkit.model import Capture
 from crawlkit.slot.inputs import SlotIO

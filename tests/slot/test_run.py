@@ -16,7 +16,7 @@ from crawlkit.adapters.net.engine import Engine
 from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.adapters.store.objects import StoreFull
 from crawlkit.adapters.store.parts import WarcFile
-from crawlkit.adapters.warc.check import check
+from crawlkit.adapters.warc.file_check import check
 from crawlkit.local.web_server import Reply
 from crawlkit.model import Capture
 from crawlkit.outcomes import Reason, Refused

@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import dns.resolver
+
 from crawlkit.adapters.net.dns import NameServers
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config
 from crawlkit.crawl.state import Crawl, CrawlError, Place
@@ -78,8 +80,6 @@ def check_name_servers(cfg: Config) -> Iterator[Finding]:
 
 
 def _system_servers() -> list[str]:
-    import dns.resolver
-
     try:
         return list(map(str, dns.resolver.Resolver().nameservers))
     except dns.exception.DNSException:

@@ -118,7 +118,8 @@ def build_session(
             " spark.* settings are right"
         ) from None
     # it prints a stack when the JVM has died, and there is no public way to prevent that
-    spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+    accumulators: Any = spark.sparkContext._accumulatorServer
+    accumulators.handle_error = lambda *_: None
     _refuse_speculation(spark)
     return spark
 

@@ -10,7 +10,7 @@ import tarfile
 import tracemalloc
 
 import pytest
-from crawlkit.adapters.warc.check import check
+from crawlkit.adapters.warc.file_check import check
 from crawlkit.adapters.warc.reader import (
     MAX_WARC_HEAD_BYTES,
     iter_records,

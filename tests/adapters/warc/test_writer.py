@@ -10,7 +10,7 @@ import hashlib
 import io
 
 import pytest
-from crawlkit.adapters.warc.check import check
+from crawlkit.adapters.warc.file_check import check
 from crawlkit.adapters.warc.reader import iter_records, read_record
 from crawlkit.adapters.warc.writer import (
     IDENTICAL_PAYLOAD,

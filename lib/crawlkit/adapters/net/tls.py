@@ -6,6 +6,8 @@ import errno
 import functools
 import ssl
 
+import certifi
+
 from crawlkit.outcomes import Reason, Refused
 
 # X509_V_ERR_... of OpenSSL (x509_vfy.h)
@@ -21,8 +23,6 @@ def default_context() -> ssl.SSLContext:
     """
     context = ssl.create_default_context()
     if not context.cert_store_stats()["x509_ca"] and not ssl.get_default_verify_paths().capath:
-        import certifi
-
         context.load_verify_locations(certifi.where())
     return harden(context)
 

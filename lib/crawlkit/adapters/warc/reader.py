@@ -1,7 +1,7 @@
 """Reads WARC files: one record at a place, or all records in order (WARC 1.0, 1.1).
 
 Memory is bounded by the size of one record (`MAX_RECORD_BYTES`). What is damaged raises Refused
-(WARC_DAMAGED) with the offset in the message; warc_check reports it instead.
+(WARC_DAMAGED) with the offset in the message; file_check reports it instead.
 """
 
 from __future__ import annotations

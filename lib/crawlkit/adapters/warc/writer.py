@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 from isal import igzip_lib, isal_zlib
 
 from crawlkit.adapters.net.site_logins import SESSION
-from crawlkit.adapters.warc.check import check
+from crawlkit.adapters.warc.file_check import check
 from crawlkit.model import Answer
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.warc.digests import sha1_digest, sha1_pair, sha1_urn

@@ -291,16 +291,15 @@ def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
         out.links.append(Link("media", url, refused=refused or Reason.MEDIA_NOT_CRAWLED))
 
 
-_SRCSET_SKIP = re.compile(r"[\t\n\x0c\r ,]*+")
-_SRCSET_URL = re.compile(r"[^\t\n\x0c\r ]++")
+_SRCSET_URL = re.compile(r"[\t\n\x0c\r ,]*+([^\t\n\x0c\r ]++)")
 _SRCSET_DESCRIPTORS = re.compile(r"(?>[^,(]++|\([^)]*+\)?)*+")
 
 
 def srcset_urls(srcset: str) -> Iterator[str]:
     """Addresses of a srcset attribute (HTML Standard, parsing a srcset attribute)."""
     pos = 0
-    while m := _SRCSET_URL.match(srcset, _SRCSET_SKIP.match(srcset, pos).end()):  # type: ignore[union-attr]
-        url, pos = m[0], m.end()
+    while m := _SRCSET_URL.match(srcset, pos):
+        url, pos = m[1], m.end()
         if url.endswith(","):
             url = url.rstrip(",")
         else:
