@@ -81,26 +81,20 @@ class SlotHosts:
             self._obey(host)
 
     @property
-    def orders(self) -> Orders:
-        """The stop list and orders as read last."""
-        assert self._orders is not None
-        return self._orders
-
-    @property
     def round_paused(self) -> bool:
         """Whether operators hold this round."""
-        return self._round_id in self.orders.paused
+        return self._round_id in self._orders.paused
 
     @property
     def round_abandoned(self) -> bool:
         """Whether operators have ended this round."""
-        return self._round_id in self.orders.abandoned
+        return self._round_id in self._orders.abandoned
 
     def _obey(self, host: str) -> None:
         """Bar a host that is stopped, and set the pace that is ordered for it."""
-        if self.orders.stopped(host, self._domains[host]) is not None:
+        if self._orders.stopped(host, self._domains[host]) is not None:
             self.pacer.bar(host, Reason.STOP_LIST)
-        policy = self.orders.policies.get(host)
+        policy = self._orders.policies.get(host)
         if policy is None:
             return
         state = self.pacer.state(host)

@@ -51,11 +51,11 @@ def parse_orders(raw: bytes) -> Orders:
         raise ValueError(f"{ORDERS_KEY}: {e}") from None
 
 
-def _reasons(given: Any) -> dict[str, str]:
+def _reasons(stopped: Any) -> dict[str, str]:
     """Why each is stopped; a plain list gives no reasons."""
-    if isinstance(given, dict):
-        return {str(k): str(v) for k, v in given.items()}
-    return {str(k): "" for k in given}
+    if isinstance(stopped, dict):
+        return {str(k): str(v) for k, v in stopped.items()}
+    return {str(k): "" for k in stopped}
 
 
 def _policy(p: Mapping[str, Any]) -> dict[str, Any]:
