@@ -26,7 +26,7 @@ from crawlkit.runtime.jars import (
 )
 from crawlkit.runtime.session import S3_JARS, SessionError, check_jars
 
-PYTHON = (3, 11)
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)  # setup.cfg
 JAVA = 17
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:==([^\s;,]+))?")
 _TIMEOUT_S = 20
@@ -36,9 +36,9 @@ def check_python() -> Iterator[Finding]:
     """The version of this Python."""
     yield Finding(
         "python",
-        sys.version_info[:2] == PYTHON,
+        OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON,
         f"{sys.version_info[0]}.{sys.version_info[1]} at {sys.executable}",
-        "install Python 3.11 and make the environment with it (`make setup"
+        "install Python 3.11 to 3.13 and make the environment with it (a checkout: `make setup"
         " PYTHON=/path/to/python3.11`)",
     )
 
@@ -144,6 +144,11 @@ def _check_jar_folder(
     return Finding(name, not bad, detail, fix)
 
 
+def _own_version() -> str:
+    """The version that the workers must have too."""
+    return f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
 def check_worker_python() -> Iterator[Finding]:
     """The Python that Spark's workers and driver are set to run."""
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
@@ -156,8 +161,8 @@ def check_worker_python() -> Iterator[Finding]:
 
 def _check_worker_python(name: str, python: str) -> Finding:
     fix = (
-        f"unset {name}, or set it to a Python 3.11 in which crawlkit is installed, for example"
-        f" {sys.executable}"
+        f"unset {name}, or set it to a Python {_own_version()} in which crawlkit is installed,"
+        f" for example {sys.executable}"
     )
     code = "import sys, crawlkit; print(*sys.version_info[:2])"
     try:
@@ -169,4 +174,4 @@ def _check_worker_python(name: str, python: str) -> Finding:
     version = tuple(run.stdout.split())
     errors = run.stderr.strip().splitlines() or ["does not run"]
     detail = ".".join(version) or errors[-1][:120]
-    return Finding(name, version == tuple(map(str, PYTHON)), f"{python}: {detail}", fix)
+    return Finding(name, detail == _own_version(), f"{python}: {detail}", fix)
