@@ -7,21 +7,21 @@ from typing import Any
 
 from crawlkit.rules.http.redirects import redirect
 from crawlkit.rules.url.canonical import canonicalize
-from crawlkit.rules.warc.cdxj_lines import RevisitCheck, c_sorted, surt_key
+from crawlkit.rules.warc.cdxj_lines import RevisitCheck, sort_lines, surt_key
 
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     if "url" in given:
         return {"surt": surt_key(given["url"])}
     if "keys" in given:
-        return {"sorted": c_sorted(given["keys"])}
+        return {"sorted": sort_lines(given["keys"])}
     if "revisit" in given:
         check = RevisitCheck(
             [(given["revisit"]["refers_to_uri"], given["revisit"]["refers_to_date"])]
         )
         for row in given["index"]:
-            check.found(row["url"], row["timestamp"])
-        lost = bool(check.unresolved())
+            check.add(row["url"], row["timestamp"])
+        lost = bool(check.list_unresolved())
         return {"resolved": not lost, "reported": lost}
     capture = given["capture"]
     location = next(

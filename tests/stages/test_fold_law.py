@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from crawlkit.stages.fold import all_in, folded_by_all, merge_summaries
+from crawlkit.stages.fold import all_in, fold_limit, merge_summaries
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -26,7 +26,7 @@ class Rounds(RuleBasedStateMachine):
 
     def live(self, again=None) -> list[Row]:
         """What a reader that opens only files with a row above the least number gets."""
-        above = folded_by_all((b["folded_through"] for b in self.buckets.values()), again)
+        above = fold_limit((b["folded_through"] for b in self.buckets.values()), again)
 
         def waits(bucket, no):
             through = self.buckets.get(bucket, {}).get("folded_through")

@@ -98,11 +98,11 @@ def index_warcs(paths: Iterable[Path], out: Path, block_lines: int = 0) -> dict[
                 for record in iter_records(file):
                     if (entry := entry_of(record, path.name)) is not None:
                         if record.type != "revisit":
-                            check.found(entry.url, entry.timestamp)
+                            check.add(entry.url, entry.timestamp)
                         yield cdxj_line(entry)
 
     counts = write_index(lines(), out, block_lines)
-    lost = check.unresolved()
+    lost = check.list_unresolved()
     return {
         **counts,
         "unresolved": len(lost),

@@ -144,7 +144,7 @@ MAX_KNOWN = 200_000
 
 
 def drop_known(row: Row, known: Known) -> Row:
-    """A row of PARSED_SCHEMA without the found rows that `found_of` would drop for one
+    """A row of PARSED_SCHEMA without the found rows that `keep_found` would drop for one
     reported before: the pages of a site link to the same URLs.
     """
     if len(known) > MAX_KNOWN:

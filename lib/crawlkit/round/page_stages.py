@@ -67,10 +67,10 @@ def _commit_parsed(
     if job.cfg.frontier.sitemaps and job.tables.count("robots", part):
         robots, listed = job.of_round("robots", round_), job.of_round("fetchlist", round_)
         named = parse_stage.parse_robots_sitemaps(robots, listed, job.cfg, round_.now)
-        found = found.unionByName(parse_stage.found_in(named))
+        found = found.unionByName(parse_stage.explode_found(named))
         refused = parse_stage.rejects_of(named, round_.id)
         files["rejects"] += job.tables.write("rejects", refused, rejects)
-    rows = parse_stage.found_of(found, round_.id, round_.no, round_.now)
+    rows = parse_stage.keep_found(found, round_.id, round_.no, round_.now)
     with job.crawl.lock:
         job.tables.commit("pages", files["pages"], part)
         job.tables.commit("links", files["links"], part)

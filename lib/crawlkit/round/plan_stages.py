@@ -44,7 +44,7 @@ def read_live_log(job: OpenCrawl, again: int | None = None) -> tuple[DataFrame, 
     whether they are few (stages/fold.py).
     """
     folded = (r["folded_through"] for r in job.tables.rows("buckets", ["folded_through"]))
-    through = fold.folded_by_all(folded, again)
+    through = fold.fold_limit(folded, again)
     newer = None if through is None else ("updated_no", through)
     log = job.tables.read("crawldb_log", above=newer)
     few = job.tables.count("crawldb_log", above=newer) <= fold.FEW_ROWS

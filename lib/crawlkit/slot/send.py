@@ -96,7 +96,7 @@ class Sender:
         """
         pacer = self._hosts.pacer
         if answer.error in NEVER_SENT:
-            pacer.unused(ticket)
+            pacer.give_back(ticket)
             return
         host = ticket.host
         event = self._event(ticket, answer)
@@ -107,7 +107,7 @@ class Sender:
             pacer.set_address(host, answer.ip)
         if is_urgent(before, state, event):
             await self._ledger.durable(state)
-        pacer.ended(ticket)
+        pacer.end(ticket)
 
     def _event(self, ticket: Send, answer: Answer) -> Event:
         now = self._clock()

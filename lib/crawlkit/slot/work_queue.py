@@ -88,13 +88,13 @@ class WorkQueue:
         """
         item, origin = ticket.job.item, ticket.job.origin
         if not origin.usable(self._clock()):
-            self._pacer.unused(ticket)
+            self._pacer.give_back(ticket)
             self.place(ticket.job)
             return False
         match = origin.verdict.match(self._setup.cfg.agent.name, item.url)
         if match is not None and match.allowed:
             return True
-        self._pacer.unused(ticket)
+        self._pacer.give_back(ticket)
         if match is None:
             self._ledger.record_outcome(item, no_robots(origin))
         else:

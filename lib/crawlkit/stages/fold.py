@@ -134,7 +134,7 @@ def all_in(round_no: int, others: Iterable[int]) -> int:
     return min(others, default=round_no + 1) - 1
 
 
-def folded_by_all(through: Iterable[int | None], again: int | None = None) -> int | None:
+def fold_limit(through: Iterable[int | None], again: int | None = None) -> int | None:
     """No row up to this number is live in any bucket; None: any may be.
 
     through: `folded_through` of the buckets (one that is not there yet has no older row); again: as
@@ -228,7 +228,7 @@ def merge_summaries(
             r["host_bucket"], {"host_bucket": r["host_bucket"], "rows": 0, "folded_through": None}
         )
         row["log_rows"] = r["log_rows"]
-        row["folded_through"] = folded_by_all([row["folded_through"]], again)
+        row["folded_through"] = fold_limit([row["folded_through"]], again)
         for name in ("next_due_0", "next_due_1", "next_due_2", "next_due_3"):
             row[name] = min((t for t in (row.get(name), r[name]) if t is not None), default=None)
     return out

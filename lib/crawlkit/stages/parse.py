@@ -180,12 +180,12 @@ def rejects_of(rows: DataFrame, round_id: str) -> DataFrame:
     )
 
 
-def found_in(rows: DataFrame) -> DataFrame:
+def explode_found(rows: DataFrame) -> DataFrame:
     """The found rows of PARSED_SCHEMA's rows."""
     return rows.select(F.explode("found").alias("f")).select("f.*")
 
 
-def found_of(flat: DataFrame, round_id: str, round_no: int, now: float) -> DataFrame:
+def keep_found(flat: DataFrame, round_id: str, round_no: int, now: float) -> DataFrame:
     """Found rows of crawldb_log: one for each distinct target, from the shallowest page (then the
     smallest key).
     """

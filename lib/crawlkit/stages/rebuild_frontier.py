@@ -56,7 +56,7 @@ def _events(df: DataFrame) -> DataFrame:
     )
 
 
-def planned_as() -> list[Column]:
+def select_plan() -> list[Column]:
     """Columns of a frontier row that a capture keeps, under their names there."""
     return [F.col(kept).alias(name) for name, kept in PLANNED.items()]
 
@@ -73,7 +73,7 @@ def outcomes(captures: DataFrame, pages: DataFrame, rounds: DataFrame) -> DataFr
         .withColumn("retry_wait_s", F.lit(0.0))
     )
     about = done.select(
-        "capture_id", "no", "now", "url", F.col("kind").alias("fetch_kind"), *planned_as()
+        "capture_id", "no", "now", "url", F.col("kind").alias("fetch_kind"), *select_plan()
     )
     seen = seen_of(done, pages, captures)
     return _events(
@@ -81,7 +81,7 @@ def outcomes(captures: DataFrame, pages: DataFrame, rounds: DataFrame) -> DataFr
     )
 
 
-def linked(links: DataFrame, captures: DataFrame, rounds: DataFrame) -> DataFrame:
+def link_events(links: DataFrame, captures: DataFrame, rounds: DataFrame) -> DataFrame:
     """Events of the links that a page's reading brought into the frontier: of a round's the
     shallowest, as parse chooses.
     """
@@ -161,7 +161,7 @@ def rows_of(events: DataFrame, cfg: Config, tasks: int) -> DataFrame:
     return map_rows(ordered, rows, ROW)
 
 
-def planned_of(parts: DataFrame, round_id: str, cfg: Config) -> DataFrame:
+def plan_of(parts: DataFrame, round_id: str, cfg: Config) -> DataFrame:
     """The round's `fetchlist` as far as its parts know it: rows with an outcome."""
     outcomes = (
         parts.where("rec = 'capture' AND capture.is_outcome")

@@ -45,7 +45,7 @@ from crawlkit.round.plan_stages import commit, read_parts
 from crawlkit.stages import parse as p, rebuild_frontier as events_of
 from crawlkit.stages.fold import bucket_summary
 from crawlkit.stages.host_rows import host_rows
-from crawlkit.stages.rebuild_frontier import planned_as, planned_of
+from crawlkit.stages.rebuild_frontier import plan_of, select_plan
 from crawlkit.upkeep.maintain import keep_injected
 from crawlkit.upkeep.state_marks import begin_rebuild, end_rebuild
 
@@ -118,7 +118,7 @@ def _planned(captures: DataFrame) -> DataFrame:
     """The fetch list of a round, as its captures have it."""
     domain = F.lit(None).cast("string").alias("domain")
     names = [F.col(name) for name in ("url_key", "url", "kind", "host")]
-    return captures.where("is_outcome").select(*names, *planned_as(), domain)
+    return captures.where("is_outcome").select(*names, *select_plan(), domain)
 
 
 def _sitemap_rows(job: Job, round_: Round) -> DataFrame:
@@ -143,7 +143,7 @@ def _robots_rows(job: Job, round_: Round) -> DataFrame:
 
 def _replace_found(job: Job, round_: Round, rows: DataFrame) -> None:
     """Replace a round's discovery records by those in rows of the parse stage."""
-    found = p.found_of(p.found_in(rows), round_.id, round_.no, round_.now)
+    found = p.keep_found(p.explode_found(rows), round_.id, round_.no, round_.now)
     job.tables.replace(
         "crawldb_log",
         found.withColumn("writer", F.lit("rebuild")),
@@ -167,7 +167,7 @@ def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) 
     )
     captures, sources = job.read("captures"), [job.read("crawldb_log"), job.read("injected")]
     events = events_of.outcomes(captures, job.read("pages"), known).unionByName(
-        events_of.linked(job.read("links"), captures, known)
+        events_of.link_events(job.read("links"), captures, known)
     )
     for found in sources:
         events = events.unionByName(events_of.sightings(found, known))
@@ -312,7 +312,7 @@ def _rebuild_round(job: Job, round_: Round) -> None:
     with job.crawl.lock:
         job.tables.replace(
             "fetchlist",
-            planned_of(read_parts(job, round_), round_.id, job.cfg),
+            plan_of(read_parts(job, round_), round_.id, job.cfg),
             {"round_id": [round_.id]},
         )
     planned = job.of_round("fetchlist", round_)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from crawlkit.rules.page.markup import read_addresses, read_html
-from crawlkit.rules.page.nesting_guard import MAX_ATTRIBUTES, MAX_DEPTH, MAX_ELEMENTS, guarded
+from crawlkit.rules.page.nesting_guard import MAX_ATTRIBUTES, MAX_DEPTH, MAX_ELEMENTS, guard_nesting
 from crawlkit.rules.page.walk import NAV, inline_style
 from hypothesis import given, strategies as st
 
@@ -208,7 +208,7 @@ def test_addresses_are_those_of_the_whole_reading():
 @pytest.mark.waits
 def test_ordinary_pages_are_not_touched():
     page = "<!doctype html>" + "<div><p>word <b>bold</b></p></div>" * 700
-    assert guarded(page.encode()) == (page.encode(), [])
+    assert guard_nesting(page.encode()) == (page.encode(), [])
     assert read_html("<div>" * 400 + "<a href=x>").anchors[0].href == "x"
     assert read_html("<ul><li>x</ul>" * 10_000).flags == []
 
@@ -345,4 +345,4 @@ def test_any_markup_is_read(markup):
     assert all(0 <= b.link_chars <= len(b.text) for b in doc.blocks) and all(
         b.element < len(doc.elements) for b in doc.blocks
     )
-    assert isinstance(guarded(markup.encode("utf-8", "replace"))[0], bytes)
+    assert isinstance(guard_nesting(markup.encode("utf-8", "replace"))[0], bytes)

@@ -6,7 +6,7 @@ import resource
 
 import pytest
 from crawlkit.rules.page import nesting_guard as htmlguard
-from crawlkit.rules.page.nesting_guard import MAX_DEPTH, MAX_ELEMENTS, guarded
+from crawlkit.rules.page.nesting_guard import MAX_DEPTH, MAX_ELEMENTS, guard_nesting
 from hypothesis import example, given, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
@@ -62,7 +62,7 @@ SLOW = {
 @pytest.mark.waits
 @pytest.mark.parametrize("page", DEEP.values(), ids=DEEP)
 def test_nothing_nests_deeper_than_the_limit(page):
-    raw, cut = guarded(page)
+    raw, cut = guard_nesting(page)
     depth = {}
     for node in LexborHTMLParser(raw).root.traverse():
         depth[node.mem_id] = depth.get(node.parent.mem_id if node.parent else 0, 0) + 1
@@ -73,7 +73,7 @@ def test_nothing_nests_deeper_than_the_limit(page):
 @pytest.mark.parametrize("page", SLOW.values(), ids=SLOW)
 def test_no_page_takes_a_second_or_a_hundred_times_its_bytes(page):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    within(1, lambda: LexborHTMLParser(guarded(page)[0]))
+    within(1, lambda: LexborHTMLParser(guard_nesting(page)[0]))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KiB
 
 
@@ -84,7 +84,7 @@ def test_what_only_looks_so_is_left_alone():
         b" href=/s>y</a></svg><select>" + b"<option>z" * 100 + b"</select>"
     )
     page = page * 10 + b'<div class="a>b"><ul>' + b"<li>x<i>y</i></li>" * 10_000 + b"</ul></div>"
-    assert guarded(page) == (page, [])
+    assert guard_nesting(page) == (page, [])
 
 
 @pytest.mark.parametrize(

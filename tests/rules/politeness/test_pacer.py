@@ -69,7 +69,7 @@ class Simulation:
                         state, Event(start, end, status, is_page=step.job.is_page), self.cfg
                     ),
                 )
-                self.pacer.ended(step)
+                self.pacer.end(step)
             step = self.pacer.next(self.now) if len(open_) < self.in_flight else None
             if isinstance(step, Resolve):
                 self.pacer.set_address(step.host, self.addresses[step.host])
@@ -233,7 +233,7 @@ def test_a_host_on_the_stop_list_is_given_up_before_its_next_request():
     ticket = pacer.next(T0)
     pacer.bar("a", Reason.STOP_LIST)
     pacer.set_state("a", after_answer(HostState("a"), Event(T0, T0, 200), Config()))
-    pacer.ended(ticket)
+    pacer.end(ticket)
     assert pacer.next(T0) == GiveUp("a", Reason.STOP_LIST)
     assert pacer.drain("a") == [Job(1), Job(2)]
 
@@ -260,7 +260,7 @@ def test_urgent_jobs_go_first_and_later_jobs_wait():
             now = max(now, pacer.next_time())
             continue
         seen.append((step.job.n, now - T0))
-        pacer.unused(step)
+        pacer.give_back(step)
     assert seen == [(1, 0.0), (2, 0.0), (3, 5.0)]
 
 

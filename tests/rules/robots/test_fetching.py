@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from crawlkit.config import Robots
 from crawlkit.outcomes import Reason
-from crawlkit.rules.robots.fetching import RobotsFetch, robots_url, stored, verdict
+from crawlkit.rules.robots.fetching import RobotsFetch, robots_url, verdict, verdict_of_copy
 from hypothesis import given, strategies as st
 
 from tests.examples import examples
@@ -169,7 +169,9 @@ def test_origin_is_scheme_host_and_port():
 
 def test_stored_copies():
     def kept(status, expires_at=NOW + 1):
-        return stored("http://site.example", NOW, Robots(), status, RULES, NOW - 5, expires_at)
+        return verdict_of_copy(
+            "http://site.example", NOW, Robots(), status, RULES, NOW - 5, expires_at
+        )
 
     assert [kept(status).kind for status in (200, 404, 301, 429, 503, None)] == [
         "rules",
@@ -180,7 +182,7 @@ def test_stored_copies():
         "defer",
     ]
     assert kept(200, expires_at=NOW) is None
-    assert stored("http://site.example", NOW, Robots(), None, None, None, None) is None
+    assert verdict_of_copy("http://site.example", NOW, Robots(), None, None, None, None) is None
     assert not kept(200).match("crawlkit", "http://site.example/x").allowed
 
 

@@ -10,10 +10,10 @@ import pytest
 from crawlkit.rules.warc.cdxj_lines import (
     Entry,
     RevisitCheck,
-    c_sorted,
     cdxj_line,
     cluster_lines,
     mime_of,
+    sort_lines,
     surt_key,
     timestamp_of,
 )
@@ -102,7 +102,7 @@ def test_media_type_and_date():
 
 
 def test_lines_are_sorted_by_bytes():
-    assert c_sorted(["~", "a", "A", "!", "\u00e9", "\U00010000", "\uffff"]) == [
+    assert sort_lines(["~", "a", "A", "!", "\u00e9", "\U00010000", "\uffff"]) == [
         "!",
         "A",
         "a",
@@ -120,9 +120,9 @@ def test_a_revisit_points_at_url_and_second():
             ("http://site.example/q", "2024-02-01T12:00:00Z"),
         ]
     )
-    check.found("http://site.example/p", "20240201120000")
-    check.found("http://site.example/q", "20240201120001")
-    assert check.unresolved() == [("http://site.example/q", "20240201120000")]
+    check.add("http://site.example/p", "20240201120000")
+    check.add("http://site.example/q", "20240201120001")
+    assert check.list_unresolved() == [("http://site.example/q", "20240201120000")]
 
 
 def test_cluster():

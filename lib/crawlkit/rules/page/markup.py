@@ -18,7 +18,7 @@ import selectolax.lexbor
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from crawlkit import native
-from crawlkit.rules.page.nesting_guard import guarded
+from crawlkit.rules.page.nesting_guard import guard_nesting
 from crawlkit.rules.page.walk import (
     ADDRESSES,
     FOREIGN,
@@ -94,7 +94,7 @@ def parse_tree(markup: str | bytes) -> tuple[LexborHTMLParser, list[str]]:
 
     Never raises.
     """
-    safe, cut = guarded(_shadow_roots(_raw(markup)))
+    safe, cut = guard_nesting(_shadow_roots(_raw(markup)))
     return LexborHTMLParser(safe, options=_OPTIONS), cut
 
 

@@ -89,7 +89,7 @@ _NAME_ENDS = (b"", b"\t", b"\n", b"\f", b"\r", b" ", b"/", b">")
 _SCRIPT_MARKS = re.compile(rb"<!(?=--)|-->|<(/?)script(?=[%b/>])" % _SPACE, re.IGNORECASE)
 
 
-def guarded(raw: bytes) -> tuple[bytes, list[str]]:
+def guard_nesting(raw: bytes) -> tuple[bytes, list[str]]:
     """Markup (UTF-8, as is `raw`) that the parser builds in linear time, and what was cut.
 
     The cuts: too_deep, too_many_attributes, too_many_formats, too_many_tags (what follows them is

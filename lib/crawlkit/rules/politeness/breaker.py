@@ -41,7 +41,7 @@ class Health:
         return self.down_reason is not None
 
 
-def failed(status: int | None) -> bool:
+def is_server_failure(status: int | None) -> bool:
     """An answer that counts as a failing server: none at all (no status), or 5xx.
 
     4xx are answers.
@@ -73,7 +73,11 @@ def after(
             f"{h.denied_run} answers 403 or 429 in a row",
             cfg,
         )
-    if failed(status) and status is not None and len(h.server_errors) >= cfg.server_errors:
+    if (
+        is_server_failure(status)
+        and status is not None
+        and len(h.server_errors) >= cfg.server_errors
+    ):
         return _take_down(
             h,
             ended,
@@ -83,7 +87,7 @@ def after(
         )
     answers, failures = errors_1h(h, ended)
     if (
-        failed(status)
+        is_server_failure(status)
         and answers >= cfg.slow_min_requests
         and failures > cfg.slow_error_share * answers
     ):
@@ -104,7 +108,7 @@ def errors_24h(health: Health, now: float) -> int:
 
 
 def _count(h: Health, now: float, status: int | None, cfg: config.Breaker) -> Health:
-    bad = failed(status)
+    bad = is_server_failure(status)
     minute = int(now // 60)
     minutes = [m for m in h.minutes if minute - HOUR_MIN < m[0] <= minute]
     if minutes and minutes[-1][0] == minute:
@@ -147,7 +151,7 @@ def _take_down(h: Health, now: float, reason: str, detail: str, cfg: config.Brea
 def _judge_probe(
     h: Health, now: float, status: int | None, challenge: str | None, cfg: config.Breaker
 ) -> Health:
-    if challenge or failed(status):
+    if challenge or is_server_failure(status):
         detail = f"challenge: {challenge}" if challenge else "the probe failed"
         reason = outcomes.Reason.HOST_BLOCKED if challenge else h.down_reason
         return _take_down(h, now, str(reason), detail, cfg)

@@ -265,7 +265,7 @@ def after_answer(state: HostState, event: Event, cfg: Config, jitter: float = 0.
         extra = adaptive * JITTER * jitter
     elif seconds * 1000 > p.slow_ms:
         adaptive = max(was, min(was * _LENGTHEN, p.max_delay_s))
-    elif seconds * 1000 < p.quick_ms and not breaker.failed(event.status):
+    elif seconds * 1000 < p.quick_ms and not breaker.is_server_failure(event.status):
         adaptive = max(was * _SHORTEN, floor)
     wait = (
         retry_after_s(event.retry_after, event.ended, p.max_retry_after_s, event.date)

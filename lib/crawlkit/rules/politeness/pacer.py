@@ -197,7 +197,7 @@ class Pacer:
                 return step
         return None
 
-    def ended(self, ticket: Send) -> None:
+    def end(self, ticket: Send) -> None:
         """The request is over; the state after it was set before."""
         entry = self._close(ticket)
         end = entry.state.last_request_end or 0.0
@@ -208,7 +208,7 @@ class Pacer:
             entry.address.last_end = max(entry.address.last_end, end)
         self._plan(entry, -math.inf)
 
-    def unused(self, ticket: Send) -> None:
+    def give_back(self, ticket: Send) -> None:
         """Nothing was sent after all."""
         entry = self._close(ticket)
         for group in ticket.groups:

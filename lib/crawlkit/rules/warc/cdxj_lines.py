@@ -114,7 +114,7 @@ def cdxj_line(entry: Entry, extra: dict[str, str] | None = None) -> str:
     return f"{surt_key(entry.url)} {entry.timestamp} {json.dumps(row)}"
 
 
-def c_sorted(lines: Iterable[str]) -> list[str]:
+def sort_lines(lines: Iterable[str]) -> list[str]:
     """Lines in the order of their bytes in UTF-8, which is that of their code points; no locale
     plays a part.
     """
@@ -130,11 +130,11 @@ class RevisitCheck:
         """`refers_to`: (URI, WARC-Date) of each revisit's first copy."""
         self._open = {(surt_key(uri), timestamp_of(date)): uri for uri, date in refers_to}
 
-    def found(self, url: str, timestamp: str) -> None:
+    def add(self, url: str, timestamp: str) -> None:
         """The index holds this record (itself no revisit)."""
         self._open.pop((surt_key(url), timestamp), None)
 
-    def unresolved(self) -> list[tuple[str, str]]:
+    def list_unresolved(self) -> list[tuple[str, str]]:
         """(URI, 14 digits) that point nowhere, sorted."""
         return sorted((uri, timestamp) for (_, timestamp), uri in self._open.items())
 
