@@ -88,7 +88,7 @@ def command_of(*names: str):
 
 def written() -> dict[str, list[str]]:
     """The tables that each stage writes."""
-    return {name: sorted(stage.writes) for name, stage in STAGES_OF_JOB.items() if stage.writes}
+    return {name: sorted(stage.writes) for name, stage in STAGES_OF_JOB.items()}
 
 
 # -- contracts: no Airflow is started --------------------------------------------------

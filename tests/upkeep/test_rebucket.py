@@ -112,7 +112,7 @@ def test_no_key_is_lost_or_doubled_and_every_row_lies_where_it_belongs(
 
 
 def test_killed_before_any_commit_the_same_command_finishes_and_nothing_else_works(
-    spark, grown, tmp_path
+    spark, grown, tmp_path, monkeypatch
 ):
     whole = copy(spark, grown, tmp_path / "whole")
     rebucket(whole, 8)
@@ -130,9 +130,10 @@ def test_killed_before_any_commit_the_same_command_finishes_and_nothing_else_wor
 
         job.tables.guard = guard
         if at == 4:
-            job.crawl.set_buckets = lambda n: guard()  # type: ignore[method-assign]
+            monkeypatch.setattr("crawlkit.upkeep.rebucket.set_buckets", lambda *_: guard())
         with pytest.raises(KeyboardInterrupt):
             rebucket(job, 8)
+        monkeypatch.undo()
         for n in (4, 8):
             with pytest.raises(CrawlError, match="finish it with `crawlkit rebucket 8`"):
                 Crawl(folder, config(n)).open_round(NOW)

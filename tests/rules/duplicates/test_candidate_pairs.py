@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from crawlkit.rules.duplicates.candidate_pairs import NEIGHBOURS, candidate_pairs, distances
-from crawlkit.stages import dedup
+from crawlkit.stages import compare
 from hypothesis import given, strategies as st
 
 SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=8)
@@ -83,10 +83,10 @@ def table(sizes, seed):
 
 def told(batch, step, anchors):
     pairs, cut = set(), 0
-    for rows, number, place in dedup._blocks(
+    for rows, number, place in compare._blocks(
         iter([batch.slice(k, step) for k in range(0, batch.num_rows, step)]), anchors
     ):
-        for out in dedup._met(rows, number, place, anchors):
+        for out in compare._compare(rows, number, place, anchors):
             for r in out.to_pylist():
                 cut += r["cut"] or 0
                 if r["a_text"]:
@@ -99,11 +99,11 @@ def told(batch, step, anchors):
 @given(sizes=SIZES, anchors=st.integers(1, 40), seed=st.integers(0, 99))
 def test_blocks_cut_into_chunks_meet_as_whole_ones(chunk, sizes, anchors, seed):
     batch = table(sizes, seed)
-    dedup.CHUNK_ROWS = chunk
+    compare.CHUNK_ROWS = chunk
     try:
         pairs, cut = told(batch, 5, anchors)
     finally:
-        dedup.CHUNK_ROWS = 200_000
+        compare.CHUNK_ROWS = 200_000
     assert cut == sum(n > anchors + 1 for n in sizes)
     rows = batch.to_pylist()
     for number in range(len(sizes)):
