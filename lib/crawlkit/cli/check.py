@@ -1,4 +1,4 @@
-"""Verbs that need no crawl: normalize, scope-test, robots, config."""
+"""Verbs about a URL or a setting: normalize, scope-test, robots, config, explain."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Annotated, Any, Optional
 import typer
 
 from crawlkit.cli.errors import report_errors
-from crawlkit.cli.root import AsJson, ConfigFile, Sets, app, emit, to_json
-from crawlkit.cli.settings import read_config
+from crawlkit.cli.root import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit, to_json
+from crawlkit.cli.settings import find_crawl, read_config
 from crawlkit.config.section import ConfigError
+from crawlkit.observe.explain import explain as explain_url
+from crawlkit.observe.explain_text import explain_text
 from crawlkit.outcomes import Refused
 from crawlkit.rules.robots.parser import is_product_token, parse
 from crawlkit.rules.url.canonical import as_sent, canonicalize
@@ -117,3 +119,19 @@ def _robots_text(v: dict[str, Any]) -> str:
 def config_(config: ConfigFile = None, set_: Sets = None) -> None:
     """The configuration in force, as JSON."""
     print(to_json(read_config(config, set_).model_dump(by_alias=True)))
+
+
+@app.command()
+@report_errors
+def explain(
+    url: str,
+    data: Data = DEFAULT_DATA,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Everything known of a URL: canonical form, scope, robots line, host, schedule, captures,
+    duplicates, and why it was not fetched.
+    """
+    crawl = find_crawl(data, read_config(config, set_))
+    emit(explain_url(crawl, url), as_json, explain_text)

@@ -1,4 +1,4 @@
-"""Verbs that look at a crawl without Spark: open, status, diff, params, explain, metrics,
+"""Verbs that look at a crawl without Spark: open, status, diff, params, metrics,
 alerts.
 """
 
@@ -27,8 +27,6 @@ from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.open_crawl import check_tables
 from crawlkit.crawl.state import Crawl
 from crawlkit.observe.diff import diff as compare, write_page
-from crawlkit.observe.explain import explain as explain_url
-from crawlkit.observe.explain_text import explain_text
 from crawlkit.observe.status import read_status, status_text
 from crawlkit.report.metrics import alerts_now, current_text
 from crawlkit.tables import TABLES
@@ -141,22 +139,6 @@ def _params_text(v: dict[str, Any]) -> str:
         for host, names in v["host_params"].items()
     ]
     return "\n".join([table, "", "urls:", "  host_params:", *rules])
-
-
-@app.command()
-@report_errors
-def explain(
-    url: str,
-    data: Data = DEFAULT_DATA,
-    config: ConfigFile = None,
-    set_: Sets = None,
-    as_json: AsJson = False,
-) -> None:
-    """Everything known of a URL: canonical form, scope, robots line, host, schedule, captures,
-    duplicates, and why it was not fetched.
-    """
-    crawl = find_crawl(data, read_config(config, set_))
-    emit(explain_url(crawl, url), as_json, explain_text)
 
 
 @app.command()

@@ -53,7 +53,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "Rounds, known URLs by state, what is due (reads the tables without Spark).",
     ),
     "explain": (
-        "look",
+        "check",
         (
             "Everything known of a URL: canonical form, scope, robots line, host, schedule,"
             " captures, duplicates, and why it was not fetched."

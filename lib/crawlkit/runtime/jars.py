@@ -8,6 +8,7 @@ and then used from one folder (spark.*.extraClassPath).
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -15,8 +16,6 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
-
-import pyspark
 
 FETCH_TIMEOUT_S = 600
 
@@ -106,7 +105,10 @@ def fetch(lock: Path, folder: Path) -> int:
     missing = [j for j in jars if not is_good(folder, j)]
     if not missing:
         return 0
-    ivy = next(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"), None)
+    # its folder alone: to import it takes a tenth of a second, and every command would
+    pyspark = importlib.util.find_spec("pyspark")
+    folders = pyspark.submodule_search_locations if pyspark else None
+    ivy = next((jar for f in folders or () for jar in Path(f).glob("jars/ivy-*.jar")), None)
     if ivy is None:
         raise JarsError("pyspark's own Ivy JAR is missing: install pyspark again")
     folder.mkdir(parents=True, exist_ok=True)
