@@ -37,7 +37,7 @@ def check_python() -> Iterator[Finding]:
     yield Finding(
         "python",
         OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON,
-        f"{sys.version_info[0]}.{sys.version_info[1]} at {sys.executable}",
+        f"{_own_version()} at {sys.executable}",
         "install Python 3.11 to 3.13 and make the environment with it (a checkout: `make setup"
         " PYTHON=/path/to/python3.11`)",
     )

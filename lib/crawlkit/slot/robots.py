@@ -10,7 +10,7 @@ from crawlkit.model import Answer, FetchItem, RobotsCopy
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.rules.frontier.fetch_outcome import Judged, refused_by_robots_error
 from crawlkit.rules.http.content_coding import Decoded, decode_body
-from crawlkit.rules.robots.fetching import RobotsFetch, RobotsVerdict, robots_url, verdict_of_copy
+from crawlkit.rules.robots.fetching import RobotsFetch, RobotsVerdict, fresh_verdict, robots_url
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.rules.url.ip_ranges import Network
 
@@ -93,7 +93,7 @@ class Origins:
     ) -> None:
         """Take the copy of an earlier attempt, else the one of an earlier round, if it is fresh."""
         if copy is not None:
-            origin.verdict = verdict_of_copy(
+            origin.verdict = fresh_verdict(
                 origin.name,
                 now,
                 self._cfg.robots,
@@ -103,7 +103,7 @@ class Origins:
                 copy.expires_at,
             )
         if origin.verdict is None and item is not None:
-            origin.verdict = verdict_of_copy(
+            origin.verdict = fresh_verdict(
                 origin.name,
                 now,
                 self._cfg.robots,

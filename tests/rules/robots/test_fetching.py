@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from crawlkit.config import Robots
 from crawlkit.outcomes import Reason
-from crawlkit.rules.robots.fetching import RobotsFetch, robots_url, verdict, verdict_of_copy
+from crawlkit.rules.robots.fetching import RobotsFetch, fresh_verdict, robots_url, verdict
 from hypothesis import given, strategies as st
 
 from tests.examples import examples
@@ -169,7 +169,7 @@ def test_origin_is_scheme_host_and_port():
 
 def test_stored_copies():
     def kept(status, expires_at=NOW + 1):
-        return verdict_of_copy(
+        return fresh_verdict(
             "http://site.example", NOW, Robots(), status, RULES, NOW - 5, expires_at
         )
 
@@ -182,7 +182,7 @@ def test_stored_copies():
         "defer",
     ]
     assert kept(200, expires_at=NOW) is None
-    assert verdict_of_copy("http://site.example", NOW, Robots(), None, None, None, None) is None
+    assert fresh_verdict("http://site.example", NOW, Robots(), None, None, None, None) is None
     assert not kept(200).match("crawlkit", "http://site.example/x").allowed
 
 

@@ -5,7 +5,6 @@ in SQL.
 from __future__ import annotations
 
 CLASS_WORDS = {"critical": 0, "high": 1, "normal": 2, "low": 3}
-CLASS_LIMITS = (75.0, 50.0, 25.0)
 AUTHORITY, DEPTH, FRESHNESS, NEWS, SITEMAP, QUERY_PENALTY = 40.0, 20.0, 20.0, 20.0, 15.0, 5.0
 
 
@@ -66,8 +65,3 @@ def points_sql(now_s: float) -> str:
         f" {freshness} + if(class = 'news', {NEWS}D, 0D) + if(source = 'sitemap', {SITEMAP}D, 0D) -"
         f" if(contains(url, '?'), {QUERY_PENALTY}D, 0D) + coalesce(boost, 0D)))"
     )
-
-
-def class_of(score: float) -> int:
-    """Priority class of a score: 0 from 75, 1 from 50, 2 from 25, else 3."""
-    return next((i for i, limit in enumerate(CLASS_LIMITS) if score >= limit), 3)

@@ -12,7 +12,7 @@ No IO here. Whoever has the network drives it:
 
 `body` is decoded (no Content-Encoding); a body that cannot be decoded is
 `error=Reason.CONTENT_ENCODING`. A refusal of the guard is an error like any other. A copy kept from
-an earlier round becomes a verdict by `verdict_of_copy`.
+an earlier round becomes a verdict by `fresh_verdict`.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def verdict_of(copy: KeptCopy, config: RobotsConfig) -> RobotsVerdict:
     return _defer(url, *times, status, reason=reason)
 
 
-def verdict_of_copy(
+def fresh_verdict(
     origin: str,
     now: float,
     config: RobotsConfig,
