@@ -14,6 +14,7 @@ from crawlkit.adapters.warc.file_check import check
 from crawlkit.cli import export as cli_export
 from crawlkit.cli.main import load_all
 from crawlkit.config import Config, ConfigError
+from crawlkit.exports.files import sorted_lines
 from crawlkit.exports.lists import export_hostgraph, export_pages, export_urls, reversed_host
 from crawlkit.exports.source import Source
 from crawlkit.exports.wacz import export_wacz
@@ -230,3 +231,15 @@ def test_from_s3(data, tmp_path):
         export_wacz(there, tmp_path / "s3.wacz")
         export_wacz(Source(data, Config()), tmp_path / "local.wacz")
         assert (tmp_path / "s3.wacz").read_bytes() == (tmp_path / "local.wacz").read_bytes()
+
+
+def test_lines_are_sorted_by_bytes():
+    assert [*sorted_lines(["~", "a", "A", "!", "\u00e9", "\U00010000", "\uffff"])] == [
+        "!",
+        "A",
+        "a",
+        "~",
+        "\u00e9",
+        "\uffff",
+        "\U00010000",
+    ]

@@ -13,7 +13,6 @@ from crawlkit.rules.warc.cdxj_lines import (
     cdxj_line,
     cluster_lines,
     mime_of,
-    sort_lines,
     surt_key,
     timestamp_of,
 )
@@ -99,18 +98,6 @@ def test_media_type_and_date():
         == "20240301120001"
     )
     assert timestamp_of("2024-03") == "20240301000000"
-
-
-def test_lines_are_sorted_by_bytes():
-    assert sort_lines(["~", "a", "A", "!", "\u00e9", "\U00010000", "\uffff"]) == [
-        "!",
-        "A",
-        "a",
-        "~",
-        "\u00e9",
-        "\uffff",
-        "\U00010000",
-    ]
 
 
 def test_a_revisit_points_at_url_and_second():

@@ -114,13 +114,6 @@ def cdxj_line(entry: Entry, extra: dict[str, str] | None = None) -> str:
     return f"{surt_key(entry.url)} {entry.timestamp} {json.dumps(row)}"
 
 
-def sort_lines(lines: Iterable[str]) -> list[str]:
-    """Lines in the order of their bytes in UTF-8, which is that of their code points; no locale
-    plays a part.
-    """
-    return sorted(lines)
-
-
 class RevisitCheck:
     """Whether revisits point at something: a record of that URL and second must be in the index
     (WARC 1.1 6.7.2, 6.7.3).
