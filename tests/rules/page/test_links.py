@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 from crawlkit.outcomes import Reason
-from crawlkit.rules.page.links import MAX_LINKS, base_url, read_links, srcset_urls
+from crawlkit.rules.page.links import MAX_LINKS, base_url, parse_refresh, read_links, srcset_urls
 from crawlkit.rules.page.markup import read_html
-from crawlkit.rules.page.refresh import parse_refresh
 from crawlkit.rules.url.canonical import canonicalize
 from hypothesis import given, strategies as st
 

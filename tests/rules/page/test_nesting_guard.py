@@ -5,7 +5,7 @@ measure.
 import resource
 
 import pytest
-from crawlkit.rules.page import nesting_guard as htmlguard
+from crawlkit.rules.page import nesting_guard as htmlguard, nesting_limits
 from crawlkit.rules.page.nesting_guard import MAX_DEPTH, MAX_ELEMENTS, guard_nesting
 from hypothesis import example, given, strategies as st
 from selectolax.lexbor import LexborHTMLParser
@@ -131,7 +131,34 @@ def test_no_more_formats_are_open_at_once_than_are_counted(raw):
     scan = Counting(raw)
     scan.max_active = 10**9
     scan.run()
-    assert scan.most <= htmlguard._open_formats(raw)
+    assert scan.most <= nesting_limits._open_formats(raw)
+
+
+@examples(400)
+@given(MARKUP)
+@example(b"<svg><a><td></a><span>x</span>")
+@example(b"<div title='<span>x</span>'><g/><g/>")
+def test_no_more_elements_are_open_at_once_than_are_counted(raw):
+    class Counting(htmlguard._Scan):
+        most = 0
+
+        def starts(self, name: bytes, times: int) -> int:
+            keep = super().starts(name, times)
+            self.most = max(self.most, len(self.stack))
+            return keep
+
+    scan = Counting(raw)
+    scan.run()
+    assert scan.most <= nesting_limits._open_elements(raw)
+
+
+def test_a_long_page_of_closed_elements_is_left_alone():
+    many = nesting_limits.MANY_TAGS
+    flat = b"<p><span class='x'>y</span>" * many
+    assert nesting_limits.is_harmless(b"<div>" + flat)
+    assert not nesting_limits.is_harmless(b"<div>" * many + flat)
+    assert not nesting_limits.is_harmless(b"<option>" + flat)
+    assert not nesting_limits.is_harmless(flat * 2)
 
 
 @examples(400)
@@ -141,13 +168,13 @@ def test_no_more_formats_are_open_at_once_than_are_counted(raw):
 def test_no_long_tag_is_missed(raw, long):
     """Wherever a tag may begin, also inside of what may be a script, a comment or another tag."""
     lengths = [
-        htmlguard._TAG_REST.match(raw, m.end()).end() - m.end()
-        for m in htmlguard._TAG_START.finditer(raw)
-        if htmlguard._FORMAT_OPEN.match(raw, m.start()) or raw[m.end() : m.end() + 2] in LINKS
+        nesting_limits._TAG_REST.match(raw, m.end()).end() - m.end()
+        for m in nesting_limits._TAG_START.finditer(raw)
+        if nesting_limits._FORMAT_OPEN.match(raw, m.start()) or raw[m.end() : m.end() + 2] in LINKS
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(htmlguard, "LONG_TAG", long)
-        found = htmlguard._longest_copy(raw)
+        patch.setattr(nesting_limits, "LONG_TAG", long)
+        found = nesting_limits._longest_copy(raw)
     # None: the closer look is taken
     assert found in (None, max((n for n in lengths if n > long), default=0))
 

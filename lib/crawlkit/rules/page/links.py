@@ -17,9 +17,14 @@ from ada_url import URL
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.page.markup import Document
 from crawlkit.rules.page.query_encoding import document_query
-from crawlkit.rules.page.refresh import parse_refresh
 from crawlkit.rules.page.walk import HEAD, MAX_ANCHORS, NOSCRIPT
-from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize, host_of
+from crawlkit.rules.url.canonical import (
+    DEFAULT_POLICY,
+    MAX_URL_CHARS,
+    UrlPolicy,
+    canonicalize,
+    host_of,
+)
 from crawlkit.rules.url.domains import registered_domain
 
 MAX_LINKS = MAX_ANCHORS  # of one page, all kinds
@@ -32,6 +37,15 @@ _FEEDS = frozenset(
     {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"}
 )
 _SPACES = "\t\n\x0c\r "  # at the ends of an attribute's value (HTML Standard 2.4.1)
+MAX_SECONDS = 10**9
+
+_REFRESH_SPACE = "\t\n\x0c\r "
+_DELAY = re.compile(
+    rf"[{_REFRESH_SPACE}]*(?:([0-9]{{1,1000}}+)[0-9.]*+|\.[0-9.]*+)(?:[{_REFRESH_SPACE}]*[;,][{_REFRESH_SPACE}]*"
+    rf"|[{_REFRESH_SPACE}]+|\Z)"
+)
+_URL_EQUALS = re.compile(rf"[uU][rR][lL][{_REFRESH_SPACE}]*=[{_REFRESH_SPACE}]*")
+_PLAIN = re.compile(r"[A-Za-z0-9/._-]*")
 _REL = re.compile(r"[^\s,]+")
 
 
@@ -183,8 +197,19 @@ class _Known(dict[str, tuple[str, Reason | None]]):
         self.policy = policy
 
     def __missing__(self, reference: str) -> tuple[str, Reason | None]:
-        text = reference if reference.isascii() else document_query(reference, self.encoding)
         found: tuple[str, Reason | None]
+        head, mark, _ = reference.partition("#")
+        if (
+            mark
+            and _PLAIN.fullmatch(head)
+            and len(reference) <= MAX_URL_CHARS
+            and not self.policy.route_fragment_hosts
+        ):
+            found = self[head]
+            if not found[1]:  # only its fragment is new
+                self[reference] = found
+                return found
+        text = reference if reference.isascii() else document_query(reference, self.encoding)
         try:
             found = canonicalize(text.strip(_SPACES), self.base, self.policy), None
         except Refused as e:
@@ -247,6 +272,25 @@ def _canonical(out: PageLinks, found: list[tuple[bool, str]], url: str) -> None:
     if len(urls) == 1:
         out.canonical = urls[0]
         out.canonical_cross_site = not same_site(urls[0], url)
+
+
+def parse_refresh(content: str) -> tuple[int, str] | None:
+    """(seconds, reference as written) of a refresh; the reference is empty for a reload; None if it
+    is no refresh (HTML Standard, shared declarative refresh steps).
+    """
+    m = _DELAY.match(content)
+    if not m:
+        return None
+    seconds = min(int(m.group(1) or 0), MAX_SECONDS)
+    rest = content[m.end() :]
+    if rest[:1] in ("u", "U"):
+        prefix = _URL_EQUALS.match(rest)
+        if not prefix:
+            return seconds, rest.strip(_REFRESH_SPACE)
+        rest = rest[prefix.end() :]
+    if rest[:1] in ("'", '"'):
+        rest = rest[1:].partition(rest[0])[0]
+    return seconds, rest.strip(_REFRESH_SPACE)
 
 
 def _refreshes(

@@ -64,31 +64,33 @@ def _votes(block: Block) -> int:
     """Characters of running text outside of links, short ones counting less; none for short lines
     and lists of links.
     """
-    plain = len(block.text) - block.link_chars
+    plain = len(block.text)
+    if plain < 40:
+        return 0
+    plain -= block.link_chars
     if plain < 40 or 2 * block.link_chars > len(block.text) or block.flags & HEADING:
         return 0
     plain = plain * min(plain, LONG_CHARS) // LONG_CHARS
     return plain if _SENTENCE.search(block.text) else plain // 4
 
 
-def _sum_up(doc: Document, votes: list[int], outside: list[bool]) -> list[int]:
-    """Votes of each element: those of the blocks in it.
+def _sum_up(doc: Document, votes: list[tuple[int, int]]) -> list[int]:
+    """Votes of each element: those of the blocks in it (`votes`: element, votes of its block).
 
     Blocks whose neighbours are text count for more than single ones.
     """
     elements = doc.elements
     near = [0] * len(elements)
-    for b, n in zip(doc.blocks, votes, strict=True):
-        if n and not outside[b.element]:
-            near[elements[b.element][0]] += n
-            near[elements[elements[b.element][0]][0]] += n
+    for element, n in votes:
+        parent = elements[element][0]
+        near[parent] += n
+        near[elements[parent][0]] += n
     most = max(near) or 1
     total = [0] * len(elements)
-    for b, n in zip(doc.blocks, votes, strict=True):
-        if n and not outside[b.element]:
-            parent = elements[b.element][0]
-            weight = max(near[parent], near[elements[parent][0]]) / most
-            total[b.element] += int(n * weight * weight)
+    for element, n in votes:
+        parent = elements[element][0]
+        weight = max(near[parent], near[elements[parent][0]]) / most
+        total[element] += int(n * weight * weight)
     for i in range(len(total) - 1, 0, -1):
         total[elements[i][0]] += total[i]
     return total
@@ -121,15 +123,15 @@ def main_text(doc: Document) -> str:
     """
     elements = doc.elements
     outside = [False] * len(elements)
-    block_votes = [_votes(b) for b in doc.blocks]
-    votes = _sum_up(doc, block_votes, outside)
+    block_votes = [(b.element, n) for b in doc.blocks if (n := _votes(b))]
+    votes = _sum_up(doc, block_votes)
     for i, (parent, tag, names) in enumerate(elements):
         outside[i] = (
             outside[parent]
             or (names != "" or tag in _OTHER_TAGS)
             and votes[i] < _side_matter(tag, names) * (votes[0] + 1)
         )
-    votes = _sum_up(doc, block_votes, outside)
+    votes = _sum_up(doc, [(element, n) for element, n in block_votes if not outside[element]])
     best = 0
     for i, (parent, _, _) in enumerate(elements):
         if (

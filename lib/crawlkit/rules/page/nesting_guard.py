@@ -11,32 +11,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 
-MAX_DEPTH = 512  # levels that browsers keep too
-MAX_ATTRIBUTES = 200  # of one tag
-MAX_OPEN_FORMATS = 30
-MAX_ELEMENTS = 60_000  # that the tree is built of; the markup ends there
-MAX_OPTIONS = 8_000  # of all selects: lexbor looks at all of one when it gets another
-MAX_STEPS = 250_000  # of the scan: tags, runs of one start tag, comments
-FEW_TAGS = 3000  # with fewer, even the square is cheap
-# up to here nesting alone is cheap (well under a second), while formats x blocks is not
-MANY_TAGS = 15_000
-MAX_REOPENED = 4_000_000  # formatting elements x tags
-LONG_TAG = 800  # bytes of a tag whose attributes are counted
-# bytes of a link's or formatting element's tag x tags: it is opened again, attributes and all, in
-# block after block
-MAX_COPIED = 64_000_000
-
-_FORMATS = frozenset(b"b big code em font i nobr s small strike strong tt u".split())
-# Not counted: void elements, and those whose start tag closes an open one of the same kind (they
-# nest only inside counted ones).
-_UNCOUNTED = frozenset(
-    b"area base basefont bgsound br col embed frame hr img input keygen link meta param source"
-    b" track wbr a li p dd dt option tr td th tbody thead tfoot caption colgroup html head "
-    b"body".split()
+from crawlkit.rules.page.nesting_limits import (
+    ATTRIBUTE,
+    FORMATS,
+    LONG_TAG,
+    MAX_ATTRIBUTES,
+    MAX_COPIED,
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    MAX_OPEN_FORMATS,
+    MAX_OPTIONS,
+    MAX_STEPS,
+    ONE_ATTRIBUTE,
+    SPACE,
+    UNCOUNTED,
+    is_harmless,
 )
-# of those, the ones that end svg and math (13.2.6.5); the others nest there
+
+# of UNCOUNTED, the ones that end svg and math (13.2.6.5); the others nest there
 _LEAVING = frozenset(b"dd dt li p br hr img embed meta body head".split())
 _BREAKING = frozenset(
     b"blockquote center div dl h1 h2 h3 h4 h5 h6 listing menu ol pre ruby span sub sup ul "
@@ -48,28 +41,6 @@ _INNER = tuple(b"foreignobject desc mi mo mn ms mtext annotation-xml".split())
 _SCOPES = frozenset(b"applet marquee object table template svg math".split())
 # in which the tree builder may read a style, script or title as markup
 _APART = tuple(b"svg math select frameset".split())
-_SPACE = rb"\t\n\f\r "
-_FORMAT_OPEN = re.compile(rb"<(?:%b)[%b/>]" % (b"|".join(sorted(_FORMATS)), _SPACE), re.IGNORECASE)
-_PLAIN_REST = (  # of a start tag that is written as is usual
-    rb"(?:[%b][^<>\"']*+(?:\"[^\"<>]*+\"[^<>\"']*+|'[^'<>]*+'[^<>\"']*+)*+)?>" % _SPACE
-)
-_CLOSED_FORMAT = re.compile(
-    rb"<(%(f)b)%(r)b(?:[^<]++|<span%(r)b|</span>)*+</\1>"
-    % {b"f": b"|".join(sorted(_FORMATS)), b"r": _PLAIN_REST},
-    re.IGNORECASE,
-)
-_ONE_ATTRIBUTE = (
-    rb"[%(s)b/]*+[^%(s)b/>][^%(s)b/>=]*+(?:[%(s)b]*+=[%(s)b]*+(?:\"[^\"]*+\"?+|'[^']*+'?+"
-    rb"|[^%(s)b>]*+))?+" % {b"s": _SPACE}
-)
-_ATTRIBUTE = re.compile(_ONE_ATTRIBUTE)
-_TAG = rb"[A-Za-z][^%b/>]*+(?>%b)*+[%b/]*+>?+" % (_SPACE, _ONE_ATTRIBUTE, _SPACE)
-_TAG_START = re.compile(rb"<(?=[A-Za-z])")
-_TAG_REST = re.compile(_TAG)
-_TOO_MANY = re.compile(
-    rb"[A-Za-z][^%b/>]*+(?>%b){%d}" % (_SPACE, _ONE_ATTRIBUTE, MAX_ATTRIBUTES + 1)
-)
-_QUOTED_END = re.compile(rb"=[%b]*+(?:\"[^\">]*+>|'[^'>]*+>)" % _SPACE)
 # One token: a comment, a tag with those just like it that follow at once (not where its element's
 # content is text), a declaration, or "<" that stand for themselves. Each alternative consumes what
 # it has looked at, also when its end is missing, so that a scan is linear.
@@ -79,14 +50,13 @@ _TOKEN = re.compile(
     rb"%(a)b)*+[%(s)b/]*+>?+"
     rb"|((/?)([A-Za-z][^%(s)b/>]*+)(?>%(a)b)*+[%(s)b/]*+>?+)(?:<\2)*+"
     rb"|[!?/][^>]*+>?"
-    rb"|(?:<(?=<))*+)" % {b"s": _SPACE, b"a": _ONE_ATTRIBUTE}
+    rb"|(?:<(?=<))*+)" % {b"s": SPACE, b"a": ONE_ATTRIBUTE}
 )
 _TEXT_ENDS = {
-    name: re.compile(rb"</%b(?=[%b/>])" % (name, _SPACE), re.IGNORECASE)
+    name: re.compile(rb"</%b(?=[%b/>])" % (name, SPACE), re.IGNORECASE)
     for name in b"style textarea title xmp iframe noembed noframes script".split()
 }
-_NAME_ENDS = (b"", b"\t", b"\n", b"\f", b"\r", b" ", b"/", b">")
-_SCRIPT_MARKS = re.compile(rb"<!(?=--)|-->|<(/?)script(?=[%b/>])" % _SPACE, re.IGNORECASE)
+_SCRIPT_MARKS = re.compile(rb"<!(?=--)|-->|<(/?)script(?=[%b/>])" % SPACE, re.IGNORECASE)
 
 
 def guard_nesting(raw: bytes) -> tuple[bytes, list[str]]:
@@ -95,67 +65,13 @@ def guard_nesting(raw: bytes) -> tuple[bytes, list[str]]:
     The cuts: too_deep, too_many_attributes, too_many_formats, too_many_tags (what follows them is
     lost).
     """
-    return (raw, []) if _is_harmless(raw) else _cut(raw)
+    return (raw, []) if is_harmless(raw) else _cut(raw)
 
 
 def _cut(raw: bytes) -> tuple[bytes, list[str]]:
     scan = _Scan(raw)
     scan.run()
     return (scan.result(), sorted(scan.cut)) if scan.cut else (raw, [])
-
-
-def _is_harmless(raw: bytes) -> bool:
-    """Whether counts of tags alone say that nothing has to be cut."""
-    tags = raw.count(b"<")
-    if tags >= MANY_TAGS:
-        return False
-    if tags >= FEW_TAGS and (tags + 1) * _open_formats(raw) > MAX_REOPENED:
-        return False
-    longest = _longest_copy(raw)
-    return longest is not None and tags * longest <= MAX_COPIED
-
-
-def _open_formats(raw: bytes) -> int:
-    """Start tags of formatting elements, but for those that are closed behind mere text and spans:
-    these are never opened again.
-    """
-    return len(_FORMAT_OPEN.findall(raw)) - len(_CLOSED_FORMAT.findall(raw)) + 1
-
-
-def _longest_copy(raw: bytes) -> int | None:
-    """Bytes of the longest link or formatting element's start tag of more than LONG_TAG (0: none);
-    None: a tag has more than MAX_ATTRIBUTES, or long ones are nested again and again.
-    """
-    longest = looked = 0
-    for start, end in _long_tag_places(raw):
-        for m in _TAG_START.finditer(raw, start, end):
-            at = m.end()
-            length = _TAG_REST.match(raw, at).end() - at  # type: ignore[union-attr]
-            looked += length
-            if looked > 4 * len(raw) or (length > LONG_TAG and _TOO_MANY.match(raw, at)):
-                return None
-            if length > max(LONG_TAG, longest) and (
-                (raw[at] in b"aA" and raw[at + 1 : at + 2] in _NAME_ENDS)
-                or _FORMAT_OPEN.match(raw, m.start())
-            ):
-                longest = length
-    return longest
-
-
-def _long_tag_places(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Where tags of more than LONG_TAG bytes may begin: far from the next ">", or where a quoted
-    value goes on behind it. Most pages have no such place.
-    """
-    at, half = 0, LONG_TAG // 2  # without ">" for LONG_TAG bytes: half of them are looked at whole
-    while at + half <= len(raw):
-        if raw.find(b">", at, at + half) >= 0:
-            at += half
-            continue
-        start, at = raw.rfind(b">", 0, at) + 1, raw.find(b">", at) + 1 or len(raw)
-        if at - start > LONG_TAG:
-            yield start, at - LONG_TAG
-    for m in _QUOTED_END.finditer(raw):
-        yield raw.rfind(b">", 0, m.start()) + 1, m.end()
 
 
 def _max_active(tags: int) -> int:
@@ -203,8 +119,8 @@ class _Scan:
         self.places: defaultdict[bytes, list[int]] = defaultdict(list)
         self.scopes: list[int] = []  # places of elements that no end tag reaches beyond
         self.dropped: defaultdict[bytes, int] = defaultdict(int)
-        self.formats = dict.fromkeys(_FORMATS, 0)
-        self.dropped_formats = dict.fromkeys(_FORMATS, 0)
+        self.formats = dict.fromkeys(FORMATS, 0)
+        self.dropped_formats = dict.fromkeys(FORMATS, 0)
         self.active = 0
         self.max_active, self.max_bytes = _max_active(raw.count(b"<")), _max_bytes(raw.count(b"<"))
         self.elements = self.steps = self.options = 0
@@ -252,8 +168,8 @@ class _Scan:
     def end_tags(self, m: re.Match[bytes], name: bytes, unit: int) -> None:
         """A run of end tags that are identical, of `unit` bytes each."""
         keep = times = (m.end() - m.start()) // unit
-        if name not in _UNCOUNTED or self.places[name]:
-            keep = (self.end_formats if name in _FORMATS else self.ends)(name, times)
+        if name not in UNCOUNTED or self.places[name]:
+            keep = (self.end_formats if name in FORMATS else self.ends)(name, times)
         if name in (b"p", b"br"):  # they make elements where nothing is open
             self.elements += keep - 1
         if keep < times:
@@ -265,7 +181,7 @@ class _Scan:
         why = "too_deep"
         if unit > LONG_TAG:
             self.attributes(name, m.end(4), m.end(2), m.end())
-        if name in _FORMATS:
+        if name in FORMATS:
             keep, why = self.start_formats(name, times), "too_many_formats"
         elif name == b"option" and self.options + times > MAX_OPTIONS:
             keep, why = max(0, MAX_OPTIONS - self.options), "too_many_tags"
@@ -327,7 +243,7 @@ class _Scan:
     def counted(self, name: bytes, closed: bool) -> bool:
         """Whether a start tag may open an element that stays open; `closed`: it ends in "/>"."""
         if not (self.places[b"svg"] or self.places[b"math"]):
-            return name not in _UNCOUNTED
+            return name not in UNCOUNTED
         return name not in _LEAVING and (
             not closed or name in _BREAKING or any(self.places[inner] for inner in _INNER)
         )
@@ -389,12 +305,12 @@ class _Scan:
         """Drops what follows the last allowed attribute of an overlong tag (and those just like it
         behind it, up to `last`); `pos`: behind its name.
         """
-        copied = name == b"a" or name in _FORMATS
+        copied = name == b"a" or name in FORMATS
         most = 0 if copied and 1 + len(name) + end - pos > self.max_bytes else MAX_ATTRIBUTES
         for _ in range(most):
-            m = _ATTRIBUTE.match(self.raw, pos, end)
+            m = ATTRIBUTE.match(self.raw, pos, end)
             if not m:
                 return
             pos = m.end()
-        if _ATTRIBUTE.match(self.raw, pos, end):
+        if ATTRIBUTE.match(self.raw, pos, end):
             self.drop(pos, last - self.raw.endswith(b">", pos, end), "too_many_attributes")
