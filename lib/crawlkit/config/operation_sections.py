@@ -1,6 +1,8 @@
-"""How to run and store a crawl: maintain, alerts, control, spark, storage, s3."""
+"""How to run and store a crawl: maintain, alerts, control, engine, spark, storage, s3."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from crawlkit.config.section import Section, setting
 
@@ -78,6 +80,22 @@ class ControlApi(Section):
         min_length=1,
     )
     port: int = setting(8471, "Port to listen on; 0 picks one.", ge=0, le=65535)
+
+
+class EngineConfig(Section):
+    name: Literal["auto", "local", "spark"] = setting(
+        "auto",
+        "What runs the stages: local (DuckDB and worker processes on this machine), spark, or auto:"
+        " spark under spark-submit and where spark.master is set, else local.",
+    )
+    memory: str = setting(
+        "800MB",
+        "local: memory of DuckDB; what needs more goes to disk.",
+        pattern=r"^[0-9]+ ?[KMGT]i?B$",
+    )
+    processes: int | None = setting(
+        None, "local: tasks that run at the same time; null: one for each processor.", ge=1
+    )
 
 
 class SparkConfig(Section):

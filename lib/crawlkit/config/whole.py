@@ -13,6 +13,7 @@ from crawlkit.config.operation_sections import (
     S3,
     Alerts,
     ControlApi,
+    EngineConfig,
     Maintain,
     SparkConfig,
     Storage,
@@ -44,6 +45,7 @@ class Config(Section):
     maintain: Maintain = Maintain()
     alerts: Alerts = Alerts()
     control: ControlApi = ControlApi()
+    engine: EngineConfig = EngineConfig()
     spark: SparkConfig = SparkConfig()
     storage: Storage = Storage()
     s3: S3 = S3()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,12 @@ from crawlkit.adapters.lake.parquet import arrow_table
 from crawlkit.adapters.lake.table_reader import Part, TableError
 from crawlkit.adapters.store.flock import FileLock
 from crawlkit.adapters.store.lease import LeaseLock
+from crawlkit.config.operation_sections import SparkConfig
+from crawlkit.config.whole import Config
 from crawlkit.crawl.state import Crawl
+from crawlkit.engine.frame import Engine, Frame
+from crawlkit.engine.local_engine import LocalEngine
+from crawlkit.engine.spark_engine import SparkEngine
 from crawlkit.model import Round
 from crawlkit.runtime.session import (
     COMPILED,
@@ -24,7 +30,7 @@ from crawlkit.runtime.session import (
 from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 Event = dict[str, Any]  # of a crawl's progress: "event" and what belongs to it
 COMPILED_ROWS = 100_000  # 1.4 million links are ranked in 4.7 CPU s, and in 11 by interpreted plans
@@ -41,6 +47,7 @@ class OpenCrawl:
         say: Callable[[Event], None] = lambda event: None,
         spark: SparkSession | None = None,
         may_lack: Collection[str] = (),
+        engine: str | None = None,
     ) -> None:
         """Opens nothing yet.
 
@@ -50,12 +57,14 @@ class OpenCrawl:
             say: takes each event of the progress.
             spark: a session to use; it is not stopped here.
             may_lack: tables that may be gone, since they are rebuilt.
+            engine: local or spark; None: what the settings say.
         """
         self.crawl = crawl
         self.cfg = crawl.cfg
         self.quick = quick
         self.say = say
         self._given_session = spark
+        self.engine_name = "spark" if spark is not None else engine or choose_engine(self.cfg)
         self._may_lack = may_lack
         self._driver: FileLock | LeaseLock | None = None
 
@@ -75,7 +84,7 @@ class OpenCrawl:
     @cached_property
     def tables(self) -> Tables:
         """Raises TableError if a table that once was written is gone."""
-        tables = self.crawl.tables(lambda: self.spark, self._guard)
+        tables = self.crawl.tables(lambda: self.engine, self._guard)
         check_tables(self.crawl, tables, self._may_lack)
         return tables
 
@@ -86,22 +95,33 @@ class OpenCrawl:
         if new:
             self.crawl.set_known_tables([*known, *new])
 
-    def read(self, name: str, part: Part | None = None) -> DataFrame:
+    @cached_property
+    def engine(self) -> Engine:
+        """What runs the stages. Raises SessionError."""
+        if self.engine_name == "spark":
+            return SparkEngine(self.spark)
+        scratch = self.crawl.scratch / "local"
+        scratch.mkdir(parents=True, exist_ok=True)
+        return LocalEngine(
+            self.cfg.engine.memory, self.cfg.engine.processes or os.cpu_count() or 1, scratch
+        )
+
+    def read(self, name: str, part: Part | None = None) -> Frame:
         """A table, or some partitions of it. Raises TableError."""
         return self.tables.read(name, part)
 
-    def of_round(self, name: str, round_: Round) -> DataFrame:
+    def of_round(self, name: str, round_: Round) -> Frame:
         """A round's partition of a table. Raises TableError."""
         return self.read(name, {"round_id": [round_.id]})
 
-    def frame(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    def frame(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Frame:
         """Rows (times as Unix s) as a frame of a table's schema; what a row lacks is null."""
-        return self.spark.createDataFrame(arrow_table(TABLES[name], rows))
+        return self.engine.from_arrow(arrow_table(TABLES[name], rows))
 
     @contextlib.contextmanager
     def compiled(self, rows: int) -> Iterator[None]:
         """Let Spark compile the queries over so many rows, if that pays in a short round."""
-        if self.quick and rows >= COMPILED_ROWS:
+        if self.engine_name == "spark" and self.quick and rows >= COMPILED_ROWS:
             with spark_settings(self.spark, COMPILED):
                 yield
         else:
@@ -135,9 +155,21 @@ class OpenCrawl:
         self.check_driving()
 
     def stop(self) -> None:
-        """End the session, if it was made here."""
+        """End the engine, and the session if it was made here."""
+        if "engine" in self.__dict__:
+            self.engine.stop()
         if self._given_session is None and "spark" in self.__dict__:
             stop_session(self.spark)
+
+
+def choose_engine(cfg: Config) -> str:
+    """The engine that `engine.name` asks for; `auto` is Spark under spark-submit and where a master
+    other than the default is set, else local.
+    """
+    if cfg.engine.name != "auto":
+        return cfg.engine.name
+    has_master = cfg.spark.master != SparkConfig().master
+    return "spark" if has_master or "PYSPARK_GATEWAY_PORT" in os.environ else "local"
 
 
 def check_tables(crawl: Crawl, tables: Tables, may_lack: Collection[str] = ()) -> None:

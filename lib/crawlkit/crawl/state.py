@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.store.flock import FileLock, LockHeld
@@ -24,10 +24,8 @@ from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.config import Config
+from crawlkit.engine.frame import Engine
 from crawlkit.model import Round
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LOCK_WAIT_S = 600.0
 COMMANDS_WAIT_S = 30.0
@@ -80,19 +78,19 @@ class Crawl:
             spool_folder(self.cfg, self.data) if isinstance(self.data, str) else self.data / "state"
         )
 
-    def tables(self, spark: "Callable[[], SparkSession]", guard: Callable[[], None]) -> Tables:
+    def tables(self, engine: Callable[[], Engine], guard: Callable[[], None]) -> Tables:
         """The crawl's tables; `guard` is called just before each commit."""
         return Tables(
-            spark, self.tables_root, guard, self.cfg.s3, spool_folder(self.cfg, self.tables_root)
+            engine, self.tables_root, guard, self.cfg.s3, spool_folder(self.cfg, self.tables_root)
         )
 
     def plain_tables(self, lock: FileLock | LeaseLock | None = None) -> Tables:
-        """The tables without a Spark session; a write needs `lock` (default: the commit lock)."""
+        """The tables without an engine; a write needs `lock` (default: the commit lock)."""
 
-        def no_session() -> "SparkSession":
-            raise RuntimeError("no Spark session here")
+        def no_engine() -> Engine:
+            raise RuntimeError("no engine here")
 
-        return self.tables(no_session, (lock or self.lock).check)
+        return self.tables(no_engine, (lock or self.lock).check)
 
     def commands_lock(self) -> FileLock | LeaseLock:
         """Held while an operator's command is done; never for longer than that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -30,15 +31,16 @@ class Query(NamedTuple):
     sql: str
 
 
-def read_queries(round_literal: str) -> dict[str, Query]:
-    """The queries by name. round_literal: the round's id as a SQL string literal."""
+def read_queries(round_id: str) -> dict[str, Query]:
+    """The queries of a round by name."""
     return {
-        name: Query(title, plot, read_sql(name, round_literal))
+        name: Query(title, plot, read_sql(name, round_id))
         for name, (title, plot) in PLOTTED.items()
     }
 
 
-def read_sql(name: str, round_literal: str) -> str:
-    """The SQL of data/report/NAME.sql for a round."""
+def read_sql(name: str, round_id: str) -> str:
+    """The SQL of data/report/NAME.sql for a round, with its tables as frames (engine/frame.py)."""
     text = files("crawlkit").joinpath(f"data/report/{name}.sql").read_text("utf-8")
-    return text.strip().replace("{round}", round_literal)
+    text = text.strip().replace("{round}", f"'{round_id}'")
+    return re.sub(rf"\b(FROM|JOIN) ({'|'.join(VIEWS)})\b", r"\1 {\2}", text)

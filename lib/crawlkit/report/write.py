@@ -13,8 +13,8 @@ import json
 import time
 from typing import Any
 
-from crawlkit.adapters.lake.sql_text import quote
 from crawlkit.crawl.open_crawl import OpenCrawl
+from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.report.alerts import evaluate, load_rules, round_values
 from crawlkit.report.audit import audit
@@ -30,14 +30,11 @@ WRITES = ("metrics", "rounds", "stages")
 
 def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
     """Write the tables and files of the report; the number of metrics and the alerts that fire."""
-    for name in VIEWS:
-        job.read(name).createOrReplaceTempView(name)
-    queries = read_queries(quote(round_.id))
-    data = {
-        name: [r.asDict() for r in job.spark.sql(q.sql).collect()] for name, q in queries.items()
-    }
+    views = {name: job.read(name) for name in VIEWS}
+    queries = read_queries(round_.id)
+    data = {name: job.engine.query(q.sql, **views).rows() for name, q in queries.items()}
     rounds, stages = read_history(job, round_)
-    metrics = make_metrics(data, stages, round_) + _round_metrics(job, round_)
+    metrics = make_metrics(data, stages, round_) + _round_metrics(job, round_, views)
     values = {m["name"]: m["value"] for m in metrics if m["labels"] == "{}"}
     alerts = evaluate(load_rules(), values, job.cfg.alerts)
     with job.crawl.lock:
@@ -60,10 +57,10 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
     return {"metrics": len(metrics), "alerts": firing}
 
 
-def _round_metrics(job: OpenCrawl, round_: Round) -> list[dict[str, Any]]:
+def _round_metrics(job: OpenCrawl, round_: Round, views: dict[str, Frame]) -> list[dict[str, Any]]:
     """What the fetch stage counted, and the figures of the alert rules."""
     fetched = job.crawl.mark(round_, "fetch") or {}
-    figures = job.spark.sql(read_sql("figures", quote(round_.id))).collect()[0].asDict()
+    figures = job.engine.query(read_sql("figures", round_.id), **views).rows()[0]
     wall_s = fetched["ended"] - fetched["started"] if "ended" in fetched else None
     values = round_values(figures, fetched, wall_s, job.cfg.alerts.min_answers) | live_values(
         job.crawl, time.time()

@@ -43,7 +43,7 @@ ROUND = tuple(name for name in STAGES if name != "inject")  # the stages of each
 
 
 class Job(OpenCrawl):
-    """A crawl with a Spark session, and the stages that run in it."""
+    """A crawl with an engine, and the stages that run in it."""
 
     def run(self, stage: str, round_: Round, force: bool = False, **options: Any) -> Counts:
         """Run one stage of a round; its counts.

@@ -8,12 +8,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from crawlkit.adapters.lake.parquet import add_action
-from crawlkit.adapters.lake.sql_text import in_list, quote
+from crawlkit.adapters.lake.sql_text import in_list
 from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.crawl.open_crawl import OpenCrawl
+from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.round.counts import Counts
 from crawlkit.round.plan_stages import read_live_log, read_parts
@@ -36,22 +35,19 @@ def parse(job: OpenCrawl, round_: Round) -> Counts:
     """WARC records -> pages, links, found rows, rejects."""
     writers = {name: job.tables.writer(name) for name in ("pages", "links", "rejects")}
     read = RecordReader(job.crawl.warc)
-    rows = parse_stage.parse(
-        _items(job, round_), read, job.cfg, round_.now, writers, round_.id
-    ).persist()
-    try:
-        reported = rows.where("found IS NULL").select("added", "counted").collect()
+    made = parse_stage.parse(_items(job, round_), read, job.cfg, round_.now, writers, round_.id)
+    with job.engine.keep(made) as rows:
+        reported = rows.where("found IS NULL").select("added", "counted").rows()
         files: dict[str, list[Any]] = {name: [] for name in writers}
         for r in reported:
-            if r.added:
-                files[r.added.table].append(add_action(r.added.asDict()))
-        _commit_parsed(job, round_, rows.where("found IS NOT NULL").select("found.*"), files)
-    finally:
-        rows.unpersist()
-    return parse_stage.count_parsed(r.counted for r in reported if r.counted)
+            if r["added"]:
+                files[r["added"]["table"]].append(add_action(r["added"]))
+        found = rows.where("found IS NOT NULL").select("found.*")
+        _commit_parsed(job, round_, found, files)
+    return parse_stage.count_parsed(r["counted"] for r in reported if r["counted"])
 
 
-def _items(job: OpenCrawl, round_: Round) -> DataFrame:
+def _items(job: OpenCrawl, round_: Round) -> Frame:
     sitemaps = (job.crawl.mark(round_, "generate") or {}).get("sitemaps", 0)
     vouching = parse_stage.vouching_origins(job.read("robots")) if sitemaps else None
     captures, listed = job.of_round("captures", round_), job.of_round("fetchlist", round_)
@@ -59,7 +55,7 @@ def _items(job: OpenCrawl, round_: Round) -> DataFrame:
 
 
 def _commit_parsed(
-    job: OpenCrawl, round_: Round, found: DataFrame, files: dict[str, list[Any]]
+    job: OpenCrawl, round_: Round, found: Frame, files: dict[str, list[Any]]
 ) -> None:
     """Commit the tables of parse, with the sitemaps that the round's robots.txt files name."""
     part = {"round_id": [round_.id]}
@@ -67,7 +63,7 @@ def _commit_parsed(
     if job.cfg.frontier.sitemaps and job.tables.count("robots", part):
         robots, listed = job.of_round("robots", round_), job.of_round("fetchlist", round_)
         named = parse_stage.parse_robots_sitemaps(robots, listed, job.cfg, round_.now)
-        found = found.unionByName(parse_stage.explode_found(named))
+        found = found.union(parse_stage.explode_found(named))
         refused = parse_stage.rejects_of(named, round_.id)
         files["rejects"] += job.tables.write("rejects", refused, rejects)
     rows = parse_stage.keep_found(found, round_.id, round_.no, round_.now)
@@ -82,25 +78,23 @@ def _commit_parsed(
 def dedup(job: OpenCrawl, round_: Round) -> Counts:
     """The round's pages against everything known -> contents, sim_bands, similar, duplicates."""
     columns = ("url_key", "url", "capture_id", "text_sha256", "simhash", "minhash")
-    pages = job.of_round("pages", round_).select(*columns).persist()
     blocks_cut = 0
-    try:
-        n, texts = pages.count(), pages.where("text_sha256 IS NOT NULL").count()
+    with job.engine.keep(job.of_round("pages", round_).select(*columns)) as pages:
+        counted = pages.select("count(*) AS n", "count(text_sha256) AS texts").rows()[0]
+        n, texts = counted["n"], counted["texts"]
         if n:
             with job.crawl.lock:
                 _write_bands(job, round_, pages)
                 blocks_cut = _write_similar(job, round_)
                 write_clusters(job)
-    finally:
-        pages.unpersist()
     members = cluster.count_members(job.read("duplicates"))
     return {"rows_in": n, "rows_out": n, "texts": texts, **members, "blocks_cut": blocks_cut}
 
 
-def _write_bands(job: OpenCrawl, round_: Round, pages: DataFrame) -> None:
+def _write_bands(job: OpenCrawl, round_: Round, pages: Frame) -> None:
     part = {"round_id": [round_.id]}
     job.tables.replace("contents", dedup_stage.contents_of(pages, round_.id, round_.no), part)
-    known = job.read("sim_bands").where(f"round_id <> {quote(round_.id)}")
+    known = job.read("sim_bands").where(f"round_id <> '{round_.id}'")
     writer = job.tables.writer("sim_bands")
     bands = dedup_stage.new_bands(pages, known, job.cfg.dedup, round_.id, writer)
     job.tables.commit("sim_bands", job.tables.files(bands), part)
@@ -108,14 +102,14 @@ def _write_bands(job: OpenCrawl, round_: Round, pages: DataFrame) -> None:
 
 def _write_similar(job: OpenCrawl, round_: Round) -> int:
     """Candidate pairs of the round's texts, verified; how many blocks were cut."""
-    known = job.read("sim_bands").where(f"round_id <> {quote(round_.id)}")
+    known = job.read("sim_bands").where(f"round_id <> '{round_.id}'")
     pairs, blocks_cut = compare.find_pairs(job.of_round("sim_bands", round_), known, job.cfg.dedup)
     rounds = sorted({r for side in ("a_round", "b_round") for r in pairs[side].to_pylist()})
     files = []
     if rounds:
         texts = job.read("pages", {"round_id": rounds}).select("capture_id", "text", "text_bytes")
         writer = job.tables.writer("similar")
-        verified = compare.verify(job.spark, pairs, texts, job.cfg.dedup, round_.id, writer)
+        verified = compare.verify(pairs, texts, job.cfg.dedup, round_.id, writer)
         files = job.tables.files(verified)
     job.tables.commit("similar", files, {"round_id": [round_.id]})
     return blocks_cut
@@ -124,9 +118,7 @@ def _write_similar(job: OpenCrawl, round_: Round) -> int:
 def write_clusters(job: OpenCrawl) -> None:
     """Write `duplicates` anew from contents and similar."""
     with job.compiled(job.tables.count("similar")):
-        rows = cluster.cluster(
-            job.spark, job.read("contents"), job.read("similar"), job.read("ranks")
-        )
+        rows = cluster.cluster(job.read("contents"), job.read("similar"), job.read("ranks"))
         job.tables.replace("duplicates", rows)
 
 
@@ -134,12 +126,12 @@ def write_clusters(job: OpenCrawl) -> None:
 def update(job: OpenCrawl, round_: Round, clock_now: float | None = None) -> Counts:
     """State rows, hostdb, the fold into crawldb, buckets."""
     clock_now = job.crawl.pin(round_, "update", time.time() if clock_now is None else clock_now)
-    states = commit_stage.host_states(read_parts(job, round_, hosts_only=True)).persist()
     with job.crawl.lock:
         if round_.buckets:
-            _write_states(job, round_, states, clock_now)
+            parts = read_parts(job, round_, hosts_only=True)
+            with job.engine.keep(commit_stage.host_states(parts)) as states:
+                _write_states(job, round_, states, clock_now)
         known, folded = _fold(job, round_)
-    states.unpersist()
     outcomes = (job.crawl.mark(round_, "commit") or {}).get("outcomes", {})
     return {
         "known": known,
@@ -148,7 +140,7 @@ def update(job: OpenCrawl, round_: Round, clock_now: float | None = None) -> Cou
     }
 
 
-def _write_states(job: OpenCrawl, round_: Round, states: DataFrame, clock_now: float) -> None:
+def _write_states(job: OpenCrawl, round_: Round, states: Frame, clock_now: float) -> None:
     listed, captures = job.of_round("fetchlist", round_), job.of_round("captures", round_)
     pages = job.of_round("pages", round_)
     rows = update_stage.update(listed, captures, pages, states, round_, job.cfg)
@@ -167,15 +159,15 @@ def _fold(job: OpenCrawl, round_: Round) -> tuple[int, int]:
     live, few = read_live_log(job, again=round_.no)
     columns = TABLES["buckets"].column_names
     known = {r["host_bucket"]: r for r in job.tables.rows("buckets", columns)}
-    waiting = [r.asDict() for r in fold.log_summary(live).collect()]
+    waiting = fold.log_summary(live)
     sizes = job.tables.bytes("crawldb"), job.tables.bytes("crawldb_log")
     buckets = fold.choose_fold(waiting, *sizes)
     if buckets:
         part = {"host_bucket": buckets}
         log = live.where(in_list("host_bucket", buckets))
         job.tables.replace("crawldb", fold.reduce_rows(job.read("crawldb", part), log, few), part)
-        summary = fold.bucket_summary(job.read("crawldb", part), through).collect()
-        folded = {r.host_bucket: r.asDict() for r in summary}
+        summary = fold.bucket_summary(job.read("crawldb", part), through)
+        folded = {r["host_bucket"]: r for r in summary}
         rest = [r for r in waiting if r["host_bucket"] not in folded]
         known = fold.merge_summaries(known, folded, rest, through, again=round_.no)
         job.tables.replace("buckets", list(known.values()))

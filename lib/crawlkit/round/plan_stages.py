@@ -11,15 +11,15 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
-
-from crawlkit.adapters.lake.sql_text import in_list, quote
+from crawlkit.adapters.lake.sql_text import in_list
 from crawlkit.adapters.store.flock import LockHeld
+from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import part_keys, read_part
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.crawl.abandon import has_live_slots
 from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.crawl.state import CrawlError
+from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.round.command_intake import take_commands
 from crawlkit.round.counts import Counts, StageError
@@ -39,7 +39,7 @@ from crawlkit.stages import (
 LEFT_OUT = "left-out"
 
 
-def read_live_log(job: OpenCrawl, again: int | None = None) -> tuple[DataFrame, bool]:
+def read_live_log(job: OpenCrawl, again: int | None = None) -> tuple[Frame, bool]:
     """Rows of crawldb_log that are not in crawldb yet (and those from the number `again` on), and
     whether they are few (stages/fold.py).
     """
@@ -87,7 +87,7 @@ def _count_known(job: OpenCrawl, round_: Round, writer: str, made: inject_stage.
     """How many of the found rows were known before."""
     if not (job.tables.exists("crawldb") or job.tables.exists("crawldb_log")):
         return 0
-    own = f"round_id = {quote(round_.id)} AND writer = {quote(writer)}"
+    own = f"round_id = '{round_.id}' AND writer = '{writer}'"
     of_others = f"{in_list('host_bucket', made.buckets)} AND NOT ({own})"
     return inject_stage.count_known(
         job.frame("crawldb_log", made.found),
@@ -160,7 +160,7 @@ def fetch(job: OpenCrawl, round_: Round, region: str | None = None) -> Counts:
         return {"planned": 0}
     listed = job.of_round("fetchlist", round_)
     if region is not None:
-        listed = listed.where(f"region = {quote(region)}")
+        listed = listed.where(f"region = '{region}'")
     run = partial(
         run_slot_in,
         cfg=job.cfg,
@@ -203,33 +203,33 @@ def settle_regions(job: OpenCrawl, round_: Round) -> None:
 
 
 # -- commit ----------------------------------------------------------------------------
-def read_parts(job: OpenCrawl, round_: Round, hosts_only: bool = False) -> DataFrame:
+def read_parts(job: OpenCrawl, round_: Round, hosts_only: bool = False) -> Frame:
     """The records of the round's parts (stages/commit.py), whose list is pinned."""
     objects = job.crawl.objects
     keys = job.crawl.pin(round_, "commit", part_keys(objects, f"parts/{round_.id}/"))
 
-    def read(key: str) -> Iterable[tuple[int, int, object]]:
-        part = read_part(objects, key)
-        return ((part.attempt, part.n, r) for r in part.records)
+    return commit_stage.read_parts(
+        job.engine, keys, partial(_read_records, objects), UrlPolicy.of(job.cfg.urls), hosts_only
+    )
 
-    policy = UrlPolicy.of(job.cfg.urls)
-    return commit_stage.read_parts(job.spark, keys, read, policy, hosts_only)
+
+def _read_records(objects: Objects, key: str) -> Iterable[tuple[int, int, object]]:
+    part = read_part(objects, key)
+    return ((part.attempt, part.n, r) for r in part.records)
 
 
 def commit(job: OpenCrawl, round_: Round) -> Counts:
     """Parts -> captures and robots. Raises StageError, LockHeld."""
     settle_regions(job, round_)
     listed = job.of_round("fetchlist", round_)
-    parts = read_parts(job, round_).persist()
-    try:
+    with job.engine.keep(read_parts(job, round_)) as parts:
         rows = commit_stage.commit(listed, parts, round_.id)
         with job.crawl.lock:
             job.tables.replace("captures", rows.captures, {"round_id": [round_.id]})
             job.tables.replace("robots", rows.robots, {"round_id": [round_.id]})
-    finally:
-        parts.unpersist()
     outcomes = commit_stage.count_outcomes(job.of_round("captures", round_))
-    n, found = listed.count(), sum(outcomes.values())
+    n = job.tables.count("fetchlist", {"round_id": [round_.id]})
+    found = sum(outcomes.values())
     if n != found:
         raise StageError(f"commit of round {round_.id}: {n} planned, {found} outcomes")
     return {"rows_in": n, "rows_out": n, "outcomes": outcomes}

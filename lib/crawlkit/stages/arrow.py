@@ -1,56 +1,47 @@
-"""What stages share to run Python over rows: times as Unix s, Arrow schemas, data files."""
+"""What stages share to run Python over rows: rows as dicts with times as Unix s."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column as SparkColumn, DataFrame, SparkSession, functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from crawlkit.engine.frame import ANY, Batches, Frame, Tasks, to_rows
 from crawlkit.tables import ARROW, Column
 
 Row = dict[str, Any]
+RowFunction = Callable[[Iterator[Row]], Iterable[Mapping[str, Any]]]
 CHUNK_ROWS = 2000
 
 
-def to_seconds(columns: Sequence[Column]) -> list[SparkColumn]:
-    """The columns of a table for `map_rows`: timestamps become Unix s (double)."""
-    return [
-        (F.col(c.name).cast("double") if c.type == "timestamp" else F.col(c.name)).alias(c.name)
-        for c in columns
-    ]
-
-
 def map_rows(
-    frame: DataFrame,
-    function: Callable[[Iterator[Row]], Iterable[Mapping[str, Any]]],
-    columns: Sequence[Column],
-) -> DataFrame:
+    frame: Frame, function: RowFunction, columns: Sequence[Column], tasks: Tasks = ANY
+) -> Frame:
     """Rows of `columns`, which a function makes of the rows of each task.
 
-    Args:
-        frame: rows with times as Unix s (`to_seconds`).
-        function: rows of a task, in their order -> rows; pure. Times are Unix s; what a row
-            lacks is null.
-        columns: of the result, whose timestamps are timestamps again.
+    function: rows of a task, in their order -> rows; pure. Times are Unix s on both sides; what a
+        row lacks is null.
     """
-    types = {c.name: "double" if c.type == "timestamp" else c.type for c in columns}
-    schema = pa.schema([(name, ARROW[type_]) for name, type_ in types.items()])
-
-    def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        made = iter(function(row for batch in batches for row in batch.to_pylist()))
-        while chunk := list(itertools.islice(made, CHUNK_ROWS)):
-            rows = [{name: row.get(name) for name in types} for row in chunk]
-            yield pa.RecordBatch.from_pylist(rows, schema)
-
-    ddl = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
-    times = [c.name for c in columns if c.type == "timestamp"]
-    return frame.mapInArrow(apply, ddl).withColumns({t: F.col(t).cast("timestamp") for t in times})
+    ddl = ", ".join(f"`{c.name}` {c.type}" for c in columns)
+    return frame.map_batches(partial(_apply, function, columns), ddl, tasks)
 
 
-def arrow_schema(spark: SparkSession, ddl: str) -> pa.Schema:
-    """The Arrow schema of Spark's DDL."""
-    return to_arrow_schema(spark.createDataFrame([], ddl).schema)
+def _apply(function: RowFunction, columns: Sequence[Column], batches: Batches) -> Batches:
+    rows = (row for batch in batches for row in to_rows(pa.Table.from_batches([batch])))
+    made = iter(function(rows))
+    while chunk := list(itertools.islice(made, CHUNK_ROWS)):
+        yield to_batch(chunk, columns)
+
+
+def to_batch(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pa.RecordBatch:
+    """Rows (times as Unix s) as a batch of a table's columns; what a row lacks is null."""
+    arrays = []
+    for c in columns:
+        values = [row.get(c.name) for row in rows]
+        if c.type == "timestamp":
+            values = [None if v is None else round(v * 1e6) for v in values]
+        arrays.append(pa.array(values, ARROW[c.type]))
+    return pa.RecordBatch.from_arrays(arrays, [c.name for c in columns])

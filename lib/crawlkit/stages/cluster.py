@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window, functions as F
 
+from crawlkit.engine.frame import Frame
 from crawlkit.rules.duplicates.clusters import component_of
 
 
@@ -22,98 +22,85 @@ def components(pairs: pa.Table) -> tuple[pa.Array, pa.Array]:
     return ends.dictionary, ends.dictionary.take(pa.array(root))
 
 
-def cluster(
-    spark: SparkSession, contents: DataFrame, similar: DataFrame, ranks: DataFrame
-) -> DataFrame:
+def cluster(contents: Frame, similar: Frame, ranks: Frame) -> Frame:
     """`duplicates`: the members of all clusters of two URLs and more, with canonical page and
     evidence.
 
     Args:
         contents, similar, ranks: the tables of these names, whole.
     """
-    newest = Window.partitionBy("url_key").orderBy(F.desc("round_no"))
-    texts = contents.withColumn("place", F.row_number().over(newest)).where(
-        "text_sha256 IS NOT NULL"
-    )
+    engine = contents.engine
     merged = similar.where("merged").select("a_text", "b_text", "method", "distance", "jaccard")
-    members = _members(spark, texts, merged, ranks)
-    out = members.join(_nearest(merged, texts), "text_sha256", "left")
-    is_canonical = F.col("url_key") == F.col("cluster_id")
-    is_identical = F.col("text_sha256") == F.col("head_text")
+    joined, roots = components(merged.select("a_text", "b_text").to_arrow())
+    root_of = engine.from_arrow(pa.table({"text_sha256": joined, "root": roots}))
+    return engine.query(_CLUSTER, contents=contents, merged=merged, ranks=ranks, root_of=root_of)
 
-    def pick(canonical: Column, identical: Column, near: Column) -> Column:
-        return F.when(is_canonical, canonical).when(is_identical, identical).otherwise(near)
 
-    near_method = F.coalesce("near.method", F.lit("exact"))
-    evidence = pick(F.lit(None), F.col("canonical_url"), F.col("near.evidence_url"))
-    return out.select(
-        "url_key",
-        "url",
-        "capture_id",
-        "cluster_id",
-        "canonical_url",
-        "size",
-        pick(F.lit("canonical"), F.lit("exact"), near_method).alias("method"),
-        evidence.alias("evidence_url"),
-        pick(F.lit(0), F.lit(0), F.col("near.distance")).alias("distance"),
-        pick(F.lit(1.0), F.lit(1.0), F.col("near.jaccard")).alias("jaccard"),
+# `newest`: the newest text of each URL. `near`: the evidence of a text's nearest neighbour, best
+# one that a page still has; a text that all pages have lost joins its neighbours still.
+_CLUSTER = """
+    WITH texts AS (
+        SELECT * FROM (
+            SELECT url_key, url, capture_id, text_sha256,
+                row_number() OVER (PARTITION BY url_key ORDER BY round_no DESC) AS place
+            FROM {contents}
+        ) AS c WHERE text_sha256 IS NOT NULL
+    ),
+    newest AS (
+        SELECT /*+ BROADCAST(r) */ t.url_key, t.url, t.capture_id, t.text_sha256,
+            coalesce(r.root, t.text_sha256) AS root
+        FROM texts AS t LEFT JOIN {root_of} AS r ON t.text_sha256 = r.text_sha256
+        WHERE t.place = 1
+    ),
+    sized AS (SELECT *, count(*) OVER (PARTITION BY root) AS size FROM newest),
+    numbered AS (
+        SELECT s.*, row_number() OVER (PARTITION BY s.root ORDER BY
+            coalesce(k.inlinks, 0) DESC, length(s.url), s.url) AS place
+        FROM sized AS s LEFT JOIN {ranks} AS k ON s.url_key = k.url_key WHERE s.size > 1
+    ),
+    heads AS (
+        SELECT root, url_key AS cluster_id, url AS canonical_url, text_sha256 AS head_text
+        FROM numbered WHERE place = 1
+    ),
+    sides AS (
+        SELECT a_text AS text_sha256, b_text AS other, method, distance, jaccard FROM {merged}
+        UNION ALL
+        SELECT b_text, a_text, method, distance, jaccard FROM {merged}
+    ),
+    pages AS (
+        SELECT text_sha256, past, url FROM (
+            SELECT text_sha256, place > 1 AS past, url, row_number() OVER (
+                PARTITION BY text_sha256 ORDER BY place > 1, url) AS n
+            FROM texts
+        ) AS t WHERE n = 1
+    ),
+    near AS (
+        SELECT * FROM (
+            SELECT s.text_sha256, s.method, s.distance, s.jaccard, p.url AS evidence_url,
+                row_number() OVER (PARTITION BY s.text_sha256
+                    ORDER BY p.past, s.jaccard DESC, p.url DESC) AS n
+            FROM sides AS s JOIN pages AS p ON s.other = p.text_sha256
+        ) AS x WHERE n = 1
+    ),
+    told AS (
+        SELECT m.*, h.cluster_id, h.canonical_url, h.head_text, n.method AS near_method,
+            n.distance AS near_distance, n.jaccard AS near_jaccard, n.evidence_url AS near_url,
+            CASE WHEN m.url_key = h.cluster_id THEN 'canonical'
+                WHEN m.text_sha256 = h.head_text THEN 'exact' ELSE 'near' END AS role
+        FROM numbered AS m JOIN heads AS h ON m.root = h.root
+        LEFT JOIN near AS n ON m.text_sha256 = n.text_sha256
     )
+    SELECT url_key, url, capture_id, cluster_id, canonical_url, size,
+        CASE WHEN role = 'near' THEN coalesce(near_method, 'exact') ELSE role END AS method,
+        CASE role WHEN 'near' THEN near_url WHEN 'exact' THEN canonical_url END AS evidence_url,
+        CASE WHEN role = 'near' THEN near_distance ELSE 0 END AS distance,
+        CASE WHEN role = 'near' THEN near_jaccard ELSE 1e0 END AS jaccard
+    FROM told
+"""
 
 
-def _members(
-    spark: SparkSession, texts: DataFrame, merged: DataFrame, ranks: DataFrame
-) -> DataFrame:
-    """URLs of clusters of two and more, by their newest text, with size and canonical page."""
-    current = texts.where("place = 1").select("url_key", "url", "capture_id", "text_sha256")
-    joined, roots = components(merged.select("a_text", "b_text").toArrow())
-    root_of = spark.createDataFrame(pa.table({"text_sha256": joined, "root": roots}))
-    rooted = current.join(F.broadcast(root_of), "text_sha256", "left").withColumn(
-        "root", F.coalesce("root", "text_sha256")
-    )
-    whole = Window.partitionBy("root")
-    best_first = whole.orderBy(F.desc(F.coalesce("inlinks", F.lit(0))), F.length("url"), "url")
-    return (
-        rooted.withColumn("size", F.count("*").over(whole))
-        .where("size > 1")
-        .join(ranks.select("url_key", "inlinks"), "url_key", "left")
-        .withColumns(
-            {
-                "cluster_id": F.first("url_key").over(best_first),
-                "canonical_url": F.first("url").over(best_first),
-                "head_text": F.first("text_sha256").over(best_first),
-            }
-        )
-    )
-
-
-def _nearest(merged: DataFrame, texts: DataFrame) -> DataFrame:
-    """`near` of each text: the evidence of its nearest neighbour, best one that a page still has.
-
-    A text that all pages have lost joins its neighbours still.
-    """
-    facts = ("method", "distance", "jaccard")
-    sides = [
-        merged.select(F.col(own).alias("text_sha256"), F.col(other).alias("other"), *facts)
-        for own, other in (("a_text", "b_text"), ("b_text", "a_text"))
-    ]
-    page = F.struct((F.col("place") > 1).alias("past"), F.col("url").alias("evidence_url"))
-    pages = (
-        texts.groupBy("text_sha256")
-        .agg(F.min(page).alias("page"))
-        .select(F.col("text_sha256").alias("other"), "page.*")
-    )
-    evidence = F.struct(*facts, "evidence_url")
-    best = F.struct(~F.col("past"), "jaccard", "evidence_url")
-    return (
-        sides[0]
-        .unionByName(sides[1])
-        .join(pages, "other")
-        .groupBy("text_sha256")
-        .agg(F.max_by(evidence, best).alias("near"))
-    )
-
-
-def count_members(duplicates: DataFrame) -> dict[str, int]:
+def count_members(duplicates: Frame) -> dict[str, int]:
     """Members of clusters, and clusters."""
-    row = duplicates.selectExpr("count(*) AS members", "count(DISTINCT cluster_id) AS clusters")
-    return row.collect()[0].asDict()
+    return duplicates.select(
+        "count(*) AS members", "count(DISTINCT cluster_id) AS clusters"
+    ).rows()[0]

@@ -3,60 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from crawlkit.config import Dedup
+from crawlkit.engine.frame import Batches, Engine, Frame, Tasks
 from crawlkit.parsing.table_files import Writer
 from crawlkit.rules.duplicates.candidate_pairs import candidate_pairs, distances
 from crawlkit.rules.duplicates.clusters import Components, NearPolicy, match
 from crawlkit.rules.duplicates.fingerprint import shingles
 from crawlkit.tables import FILES_DDL
+from crawlkit.tables.ddl import arrow_schema
 
 SIMILAR_DISTANCE = 10  # H2: 4 to 10 is similar, above different
 
 
-def find_pairs(fresh: DataFrame, known: DataFrame, cfg: Dedup) -> tuple[pa.Table, int]:
+def find_pairs(fresh: Frame, known: Frame, cfg: Dedup) -> tuple[pa.Table, int]:
     """Distinct pairs of texts that share a band, at least one of them new (SIDES, distance), and
     how many blocks were cut.
 
     A block's members are in the order in which they became known; `candidate_pairs` says which of
     them meet.
     """
-    block = ["hash", "band", "scheme"]  # the hash first: it alone nearly decides the order
-    columns = [*block, "text_sha256", "capture_id", "round_id", "simhash"]
-    every = (
-        known.select(*columns)
-        .join(F.broadcast(fresh.select(*block).distinct()), block, "left_semi")
-        .withColumn("new", F.lit(False))
-        .unionByName(fresh.select(*columns).withColumn("new", F.lit(True)))
-    )
-
-    def meet(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows, number, place in _blocks(batches, cfg.block_anchors):
-            yield from _compare(rows, number, place, cfg.block_anchors)
-
-    met = (
-        every.repartition(*block)
-        .sortWithinPartitions(*block, "new", "round_id", "text_sha256")
-        .mapInArrow(meet, _MET_DDL)
-        .toArrow()
-    )
+    every = fresh.engine.query(_MEMBERS, fresh=fresh, known=known)
+    # the hash first: it alone nearly decides the order
+    tasks = Tasks(("hash", "band", "scheme"), ("new", "round_id", "text_sha256"))
+    met = every.map_batches(partial(_meet, cfg.block_anchors), _MET_DDL, tasks).to_arrow()
     pairs = (
         met.filter(met["cut"].is_null()).group_by(list(SIDES)).aggregate([("distance", "min")])
     )  # a text has one SimHash
     return pairs.rename_columns([*SIDES, "distance"]), pc.sum(met["cut"]).as_py() or 0
 
 
+_MEMBERS = """
+    WITH blocks AS (SELECT DISTINCT hash, band, scheme FROM {fresh})
+    SELECT /*+ BROADCAST(b) */ k.hash, k.band, k.scheme, k.text_sha256, k.capture_id, k.round_id,
+        k.simhash, false AS new
+    FROM {known} AS k SEMI JOIN blocks AS b
+    ON k.hash = b.hash AND k.band = b.band AND k.scheme = b.scheme
+    UNION ALL
+    SELECT hash, band, scheme, text_sha256, capture_id, round_id, simhash, true FROM {fresh}
+"""
+
+
+def _meet(anchors: int, batches: Batches) -> Batches:
+    for rows, number, place in _blocks(batches, anchors):
+        yield from _compare(rows, number, place, anchors)
+
+
 SIDES = ("a_text", "b_text", "a_capture", "b_capture", "a_round", "b_round")
-_MET = pa.schema(
-    [*((name, pa.string()) for name in SIDES), ("distance", pa.int32()), ("cut", pa.int64())]
-)
 _MET_DDL = ", ".join(f"{name} string" for name in SIDES) + ", distance int, cut bigint"
+_MET = arrow_schema(_MET_DDL)
 # looked at together: 40 MB; a pair that shares several bands is reported once for all of them
 CHUNK_ROWS = 200_000
 
@@ -157,72 +158,80 @@ def share_out(pairs: pa.Table, text_bytes: Mapping[str, int]) -> list[int]:
 
 
 def verify(
-    spark: SparkSession,
     pairs: pa.Table,
-    texts: DataFrame,
+    texts: Frame,
     cfg: Dedup,
     round_id: str,
     writer: Callable[[], Writer],
-) -> DataFrame:
+) -> Frame:
     """Writes `similar`: pairs with their Jaccard, merged or only similar; the files (FILES_DDL).
 
     pairs: `find_pairs`; texts: capture_id, text, text_bytes.
     """
-    share = pa.array(share_out(pairs, _text_bytes(spark, pairs, texts)), pa.int32())
+    engine = texts.engine
+    share = pa.array(share_out(pairs, _text_bytes(pairs, texts)), pa.int32())
     numbered = pairs.select([*SIDES[:4], "distance"]).append_column("share", share)
     policy = NearPolicy(jaccard=cfg.jaccard, hamming=cfg.hamming)
-
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        share, known = -1, dict[str, np.ndarray]()
-        for batch in batches:
-            for r in batch.to_pylist():
-                if r["share"] != share:
-                    share, known = r["share"], {}
-                if r["pairs"] is None:  # the texts of a share come before its pairs
-                    known[r["capture_id"]] = shingles(r["text"])
-                else:
-                    yield _judge(pa.ipc.open_stream(r["pairs"]).read_all(), known, policy, round_id)
-
-    both = (
-        _texts_by_share(spark, numbered, texts)
-        .unionByName(_pairs_by_share(spark, numbered))
-        .repartition("share")
-        .sortWithinPartitions("share", F.col("capture_id").desc())
-    )
-    return both.mapInArrow(lambda batches: writer().write(judge(batches)), FILES_DDL)
+    # the texts of a share come before its pairs
+    query = """
+        SELECT /*+ BROADCAST(w) */ w.share, 0 AS step, t.capture_id, t.text,
+            CAST(NULL AS binary) AS pairs
+        FROM {texts} AS t JOIN {wanted} AS w ON t.capture_id = w.capture_id
+        UNION ALL
+        SELECT share, 1, CAST(NULL AS string), CAST(NULL AS string), pairs FROM {asked}
+    """
+    asked, wanted = _pairs_by_share(engine, numbered), _wanted_texts(engine, numbered)
+    both = engine.query(query, texts=texts, wanted=wanted, asked=asked)
+    judge = partial(_write_judged, policy, round_id, writer)
+    return both.map_batches(judge, FILES_DDL, Tasks(("share",), ("step",)))
 
 
-def _text_bytes(spark: SparkSession, pairs: pa.Table, texts: DataFrame) -> dict[str, int]:
+def _write_judged(
+    policy: NearPolicy, round_id: str, writer: Callable[[], Writer], batches: Batches
+) -> Batches:
+    return writer().write(_judge_shares(policy, round_id, batches))
+
+
+def _judge_shares(policy: NearPolicy, round_id: str, batches: Batches) -> Batches:
+    share, known = -1, dict[str, np.ndarray]()
+    for batch in batches:
+        for r in batch.to_pylist():
+            if r["share"] != share:
+                share, known = r["share"], {}
+            if r["pairs"] is None:
+                known[r["capture_id"]] = shingles(r["text"])
+            else:
+                yield _judge(pa.ipc.open_stream(r["pairs"]).read_all(), known, policy, round_id)
+
+
+def _text_bytes(pairs: pa.Table, texts: Frame) -> dict[str, int]:
     """The size of each text that the pairs name, by capture."""
     ends = [*pairs["a_capture"].chunks, *pairs["b_capture"].chunks]
     captures = pa.table({"capture_id": pc.unique(pa.chunked_array(ends, pa.string()))})
-    sizes = (
-        texts.join(F.broadcast(spark.createDataFrame(captures)), "capture_id")
-        .select("capture_id", "text_bytes")
-        .toArrow()
-    )
+    query = """
+        SELECT /*+ BROADCAST(c) */ t.capture_id, t.text_bytes
+        FROM {texts} AS t JOIN {captures} AS c ON t.capture_id = c.capture_id
+    """
+    named = texts.engine.from_arrow(captures)
+    sizes = texts.engine.query(query, texts=texts, captures=named).to_arrow()
     return dict(zip(*(column.to_pylist() for column in sizes.columns), strict=True))
 
 
-def _texts_by_share(spark: SparkSession, numbered: pa.Table, texts: DataFrame) -> DataFrame:
-    """The texts of each share: share, capture_id, text, pairs (null)."""
+def _wanted_texts(engine: Engine, numbered: pa.Table) -> Frame:
+    """The captures whose texts each share needs: capture_id, share."""
     sides = [
         numbered.select([side, "share"]).rename_columns(["capture_id", "share"])
         for side in SIDES[2:4]
     ]
-    wanted = pa.concat_tables(sides).group_by(["capture_id", "share"]).aggregate([])
-    return texts.join(F.broadcast(spark.createDataFrame(wanted)), "capture_id").select(
-        "share", "capture_id", "text", F.lit(None).cast("binary").alias("pairs")
+    return engine.from_arrow(
+        pa.concat_tables(sides).group_by(["capture_id", "share"]).aggregate([])
     )
 
 
-def _pairs_by_share(spark: SparkSession, numbered: pa.Table) -> DataFrame:
-    """The pairs of each share: share, capture_id (null), text (null), pairs."""
+def _pairs_by_share(engine: Engine, numbered: pa.Table) -> Frame:
+    """The pairs of each share: share, pairs."""
     columns = [pa.array(c, f.type) for c, f in zip(_by_share(numbered), _ASKED, strict=True)]
-    nothing = F.lit(None).cast("string")
-    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=_ASKED)).select(
-        "share", nothing.alias("capture_id"), nothing.alias("text"), "pairs"
-    )
+    return engine.from_arrow(pa.Table.from_arrays(columns, schema=_ASKED))
 
 
 SHARE_BYTES = 4 << 20  # of texts whose shingles are held at a time

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions as F
 
+from crawlkit.engine.frame import Batches, Frame, Tasks
 from crawlkit.model import FetchItem
+from crawlkit.tables.ddl import arrow_schema
 
 READS = ("fetchlist",)
 WRITES = ()  # WARC files and parts
@@ -29,66 +31,55 @@ _ITEM = {
     "slot": "slot",
     "rank": "rank",
     "kind": "kind",
-    "not_before": "cast(not_before as double)",
+    "not_before": "unix_micros(not_before) / 1e6",
     "depth": "depth",
     "redirects": "redirects",
     "priority_class": "priority_class",
-    "etag": "etag",
-    "last_modified": "last_modified",
+    # validators go out only while the copy that they speak of is stored
+    "etag": "CASE WHEN capture_id IS NOT NULL THEN etag END",
+    "last_modified": "CASE WHEN capture_id IS NOT NULL THEN last_modified END",
     "prev_payload_digest": "payload_digest",
     "prev_capture_id": "capture_id",
-    "prev_fetched_at": "cast(fetched_at as double)",
+    "prev_fetched_at": "unix_micros(fetched_at) / 1e6",
     "prev_copy_url": "copy_url",
     "robots_status": "robots_status",
     "robots_body": "robots_body",
-    "robots_fetched_at": "cast(robots_fetched_at as double)",
-    "robots_expires_at": "cast(robots_expires as double)",
+    "robots_fetched_at": "unix_micros(robots_fetched_at) / 1e6",
+    "robots_expires_at": "unix_micros(robots_expires) / 1e6",
     "host_state": "host_state",
 }
 
 
-def fetch_items(fetchlist: DataFrame) -> DataFrame:
-    """The columns of FetchItem.
-
-    Validators go out only while the copy that they speak of is stored.
-    """
-    df = fetchlist.select(*[F.expr(e).alias(n) for n, e in _ITEM.items()])
-    for name in ("etag", "last_modified"):
-        df = df.withColumn(name, F.when(F.col("prev_capture_id").isNotNull(), F.col(name)))
-    return df
+def fetch_items(fetchlist: Frame) -> Frame:
+    """The columns of FetchItem."""
+    return fetchlist.select(*[f"{sql} AS `{name}`" for name, sql in _ITEM.items()])
 
 
-def fetch(fetch_list: DataFrame, slots: int, run_slot: RunSlot) -> dict[str, Any]:
+def fetch(fetch_list: Frame, slots: int, run_slot: RunSlot) -> dict[str, Any]:
     """Run every slot of a fetch list (or of a region's part of it); their counts, summed.
 
     run_slot: the items of one slot, in their order -> counts. Raises ValueError for a slot number
-    beyond `slots`, which repartitionById would wrap.
+    beyond `slots`, which Spark would wrap.
     """
-    top = fetch_list.agg(F.max("slot")).collect()[0][0]
+    top = fetch_list.select("max(slot) AS top").rows()[0]["top"]
     if top is not None and top >= slots:
         raise ValueError(f"fetch list has slot {top}, expected fewer than {slots}")
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        items = (FetchItem(**row) for batch in batches for row in batch.to_pylist())
-        first = next(items, None)
-        if first is None:
-            return
-        counts = run_slot(itertools.chain([first], items))
-        names, values = list(counts), [float(v) for v in counts.values()]
-        yield pa.RecordBatch.from_pylist([{"name": names, "value": values}], _COUNTS)
-
-    done = (
-        fetch_items(fetch_list)
-        .repartitionById(slots, F.col("slot"))
-        .sortWithinPartitions("rank")
-        .mapInArrow(run, "name array<string>, value array<double>")
-        .collect()
-    )
+    tasks = Tasks(("slot",), ("`rank`",), slots=slots)
+    done = fetch_items(fetch_list).map_batches(partial(_run, run_slot), _COUNTS_DDL, tasks).rows()
     total: Counter[str] = Counter()
     for r in done:
-        total.update(dict(zip(r.name, r.value, strict=True)))
+        total.update(dict(zip(r["name"], r["value"], strict=True)))
     counts = {name: int(v) if v == int(v) else v for name, v in total.items()}
     return counts | {"slots": len(done)}
 
 
-_COUNTS = pa.schema([("name", pa.list_(pa.string())), ("value", pa.list_(pa.float64()))])
+def _run(run_slot: RunSlot, batches: Batches) -> Batches:
+    items = (FetchItem(**row) for batch in batches for row in batch.to_pylist())
+    first = next(items, None)
+    if first is not None:
+        counts = run_slot(itertools.chain([first], items))
+        row = {"name": list(counts), "value": [float(v) for v in counts.values()]}
+        yield pa.RecordBatch.from_pylist([row], arrow_schema(_COUNTS_DDL))
+
+
+_COUNTS_DDL = "name array<string>, value array<double>"

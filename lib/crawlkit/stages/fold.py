@@ -9,122 +9,97 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, functions as F
-
+from crawlkit.engine.frame import Frame
 from crawlkit.tables import TABLES
 
 ROW = [c for c in TABLES["crawldb"].column_names if c != "url_key"]
 _SIGNALS = ("kind", "writer", "seq", "due_at", "force", "mode")
+SMALL_TABLE_BYTES = 64 << 20
+FEW_ROWS = 1_000_000  # of the log: their keys are some 100 MB in a task
+_CHANGED = {  # what found rows change in a row that is known, beside its kind
+    "next_fetch": "CASE WHEN forced THEN due_at WHEN woken THEN least(next_fetch, due_at)"
+    " ELSE next_fetch END",
+    "state": "CASE WHEN forced AND asleep THEN 'queued' ELSE state END",
+    "retries": "CASE WHEN forced THEN 0 ELSE retries END",
+    "priority_class": "CASE WHEN mode = 'overwrite' THEN new_class"
+    " WHEN mode = 'update' THEN least(priority_class, new_class) ELSE priority_class END",
+    "boost": "CASE WHEN mode = 'overwrite' THEN new_boost"
+    " WHEN mode = 'update' THEN greatest(boost, new_boost) ELSE boost END",
+    "depth": "least(depth, min_depth)",
+    "fetch_kind": "named_kind",
+}
 
 
-def reduce_rows(base: DataFrame, log: DataFrame, few: bool = False) -> DataFrame:
+def reduce_rows(base: Frame, log: Frame, few: bool = False) -> Frame:
     """crawldb rows as they are once `log` is folded into `base`: one row for each url_key.
 
     The newest state row wins; a key without one takes its first found row. Found rows newer than
-    the state lower the
-    depth, tell a sitemap or feed from a page, make the URL due (`due_at`; `force` wakes the dead
-    and refused too) and change priority as their mode says.
+    the state lower the depth, tell a sitemap or feed from a page, make the URL due (`due_at`;
+    `force` wakes the dead and refused too) and change priority as their mode says.
     few: the log's keys fit into each task's memory, so rows of the base that it does not name are
         not moved at all.
     """
-    named = log.select("url_key").distinct()
-    named = F.broadcast(named) if few else named
-    rest = (
-        base.select("url_key", *ROW)
-        .join(named, "url_key", "left_anti")
-        .withColumn("fetch_kind", F.coalesce("fetch_kind", F.lit("page")))
-    )
-    return _reduce(base.join(named, "url_key", "left_semi"), log).unionByName(rest)
+    return base.engine.query(_reduce_sql(few), base=base, log=log)
 
 
-SMALL_TABLE_BYTES = 64 << 20
-FEW_ROWS = 1_000_000  # of the log: their keys are some 100 MB in a task
-
-
-def _reduce(base: DataFrame, log: DataFrame) -> DataFrame:
-    as_log = base.select(
-        "url_key",
-        *ROW,
-        F.lit("state").alias("kind"),
-        F.lit("").alias("writer"),
-        F.lit(-1).cast("bigint").alias("seq"),
-        F.lit(None).cast("timestamp").alias("due_at"),
-        F.lit(False).alias("force"),
-        F.lit(None).cast("string").alias("mode"),
-    )
-    rows = as_log.unionByName(log.select("url_key", *ROW, *_SIGNALS))
-    state, found = F.col("kind") == "state", F.col("kind") == "found"
-    whole = F.struct(*ROW)
-    order = F.struct("updated_no", "writer", "seq")
-    grouped = rows.groupBy("url_key").agg(
-        F.max_by(F.when(state, whole), F.when(state, order)).alias("state"),
-        F.min_by(F.when(found, whole), F.when(found, order)).alias("first"),
-        F.min("depth").alias("min_depth"),
-        F.coalesce(
-            F.max(F.when(F.col("fetch_kind") != "page", F.col("fetch_kind"))), F.lit("page")
-        ).alias("named_kind"),
-        F.max(
-            F.when(found & F.col("due_at").isNotNull(), F.struct("updated_no", "due_at", "force"))
-        ).alias("signal"),
-        F.max(
-            F.when(
-                found & F.col("mode").isin("update", "overwrite"),
-                F.struct("updated_no", "seq", "mode", "priority_class", "boost"),
-            )
-        ).alias("change"),
-    )
-    row = F.coalesce("state", "first")
-    kept = [row[c].alias(c) for c in ROW]
-    out = grouped.select(
-        "url_key",
-        *kept,
-        "min_depth",
-        "named_kind",
-        "signal",
-        "change",
-        F.col("state").isNotNull().alias("known"),
-    )
-    return _with_signals(out).select("url_key", *ROW)
-
-
-def _with_signals(out: DataFrame) -> DataFrame:
-    newer = F.col("signal").isNotNull() & (
-        ~F.col("known") | (F.col("signal.updated_no") > F.col("updated_no"))
-    )
-    asleep = F.col("state").isin("dead", "refused")
-    forced = newer & F.coalesce(F.col("signal.force"), F.lit(False))
-    woken = (
-        newer
-        & ~asleep
-        & (F.col("last_fetch").isNull() | (F.col("signal.due_at") > F.col("last_fetch")))
-    )
-    due: Column = (
-        F.when(forced, F.col("signal.due_at"))
-        .when(woken, F.least("next_fetch", "signal.due_at"))
-        .otherwise(F.col("next_fetch"))
-    )
-    mode = F.col("change.mode")
-    cls = (
-        F.when(mode == "overwrite", F.col("change.priority_class"))
-        .when(mode == "update", F.least("priority_class", "change.priority_class"))
-        .otherwise(F.col("priority_class"))
-    )
-    boost = (
-        F.when(mode == "overwrite", F.col("change.boost"))
-        .when(mode == "update", F.greatest("boost", "change.boost"))
-        .otherwise(F.col("boost"))
-    )
-    return out.withColumns(
-        {
-            "next_fetch": due,
-            "state": F.when(forced & asleep, F.lit("queued")).otherwise(F.col("state")),
-            "retries": F.when(forced, F.lit(0)).otherwise(F.col("retries")),
-            "priority_class": cls,
-            "boost": boost,
-            "depth": F.least("depth", "min_depth"),
-            "fetch_kind": F.col("named_kind"),
-        }
-    )
+def _reduce_sql(few: bool) -> str:
+    columns = ", ".join(["url_key", *ROW])
+    changed = ", ".join(f"{_CHANGED[c]} AS {c}" if c in _CHANGED else c for c in ROW)
+    rest = ", ".join("coalesce(fetch_kind, 'page')" if c == "fetch_kind" else c for c in ROW)
+    hint = "/*+ BROADCAST(named) */" if few else ""
+    return f"""
+        WITH named AS (SELECT DISTINCT url_key FROM {{log}}),
+        together AS (
+            SELECT {hint} {columns}, 'state' AS kind, '' AS writer, CAST(-1 AS bigint) AS seq,
+                CAST(NULL AS string) AS mode
+            FROM {{base}} SEMI JOIN named USING (url_key)
+            UNION ALL SELECT {columns}, kind, writer, seq, mode FROM {{log}}
+        ),
+        placed AS (
+            SELECT {columns}, kind, min(depth) OVER (PARTITION BY url_key) AS min_depth,
+                coalesce(
+                    max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
+                    OVER (PARTITION BY url_key), 'page') AS named_kind,
+                row_number() OVER (PARTITION BY url_key ORDER BY
+                    CASE WHEN kind = 'state' THEN 0 ELSE 1 END,
+                    CASE WHEN kind = 'state' THEN updated_no END DESC,
+                    CASE WHEN kind = 'state' THEN writer END DESC,
+                    CASE WHEN kind = 'state' THEN seq END DESC,
+                    updated_no, writer, seq) AS place
+            FROM together
+        ),
+        signals AS (
+            SELECT url_key, updated_no AS signal_no, due_at, force,
+                row_number() OVER (PARTITION BY url_key
+                    ORDER BY updated_no DESC, due_at DESC, force DESC) AS place
+            FROM {{log}} WHERE kind = 'found' AND due_at IS NOT NULL
+        ),
+        changes AS (
+            SELECT url_key, mode, priority_class AS new_class, boost AS new_boost,
+                row_number() OVER (PARTITION BY url_key ORDER BY
+                    updated_no DESC, seq DESC, mode DESC, priority_class DESC, boost DESC) AS place
+            FROM {{log}} WHERE kind = 'found' AND mode IN ('update', 'overwrite')
+        ),
+        kept AS (
+            SELECT p.*, s.due_at, s.force, c.mode, c.new_class, c.new_boost,
+                s.url_key IS NOT NULL
+                    AND (p.kind <> 'state' OR coalesce(s.signal_no > p.updated_no, false))
+                    AS newer,
+                coalesce(p.state IN ('dead', 'refused'), false) AS asleep
+            FROM placed AS p
+            LEFT JOIN (SELECT * FROM signals WHERE place = 1) AS s ON p.url_key = s.url_key
+            LEFT JOIN (SELECT * FROM changes WHERE place = 1) AS c ON p.url_key = c.url_key
+            WHERE p.place = 1
+        ),
+        decided AS (
+            SELECT *, newer AND coalesce(force, false) AS forced,
+                newer AND NOT asleep AND (last_fetch IS NULL OR due_at > last_fetch) AS woken
+            FROM kept
+        )
+        SELECT url_key, {changed} FROM decided
+        UNION ALL
+        SELECT {hint} url_key, {rest} FROM {{base}} ANTI JOIN named USING (url_key)
+    """
 
 
 def all_in(round_no: int, others: Iterable[int]) -> int:
@@ -147,26 +122,24 @@ def fold_limit(through: Iterable[int | None], again: int | None = None) -> int |
     return min([*numbers, *([] if again is None else [again - 1])])
 
 
-def live_log(log: DataFrame, buckets: DataFrame, again: int | None = None) -> DataFrame:
+def live_log(log: Frame, buckets: Frame, again: int | None = None) -> Frame:
     """Log rows that are not in the base yet, by each bucket's `folded_through`, and those from the
     number `again` on: what is folded twice changes nothing.
     """
-    through = F.broadcast(buckets.select("host_bucket", "folded_through"))
-    return (
-        log.join(through, "host_bucket", "left")
-        .where(
-            F.col("folded_through").isNull()
-            | (F.col("updated_no") > F.least("folded_through", F.lit(again and again - 1)))
-        )
-        .drop("folded_through")
+    limit = "folded_through" if again is None else f"least(folded_through, {again - 1})"
+    query = f"""
+        SELECT /*+ BROADCAST(b) */ l.* FROM {{log}} AS l
+        LEFT JOIN (SELECT host_bucket AS bucket, folded_through FROM {{buckets}}) AS b
+        ON l.host_bucket = b.bucket
+        WHERE folded_through IS NULL OR l.updated_no > {limit}
+    """
+    return log.engine.query(query, log=log, buckets=buckets)
+
+
+def _due_columns(at: str) -> str:
+    return ", ".join(
+        f"min(CASE WHEN priority_class = {c} THEN {at} END) AS next_due_{c}" for c in range(4)
     )
-
-
-def _due_columns(at: Column) -> list[Column]:
-    return [
-        F.min(F.when(F.col("priority_class") == c, at)).cast("double").alias(f"next_due_{c}")
-        for c in range(4)
-    ]
 
 
 def choose_fold(
@@ -186,20 +159,23 @@ def choose_fold(
     return sorted(r["host_bucket"] for r in rows[: max(1, round(len(rows) / k))])
 
 
-def bucket_summary(rows: DataFrame, folded_through: int | None) -> DataFrame:
+def bucket_summary(rows: Frame, folded_through: int | None) -> list[dict[str, Any]]:
     """`buckets` rows (times as Unix s) of freshly folded crawldb rows."""
-    return (
-        rows.groupBy("host_bucket")
-        .agg(F.count("*").alias("rows"), *_due_columns(F.col("next_fetch")))
-        .withColumns({"log_rows": F.lit(0), "folded_through": F.lit(folded_through)})
-    )
+    query = f"""
+        SELECT host_bucket, count(*) AS `rows`, {_due_columns("next_fetch")}
+        FROM {{crawldb}} GROUP BY host_bucket
+    """
+    counted = rows.engine.query(query, crawldb=rows).rows()
+    return [r | {"log_rows": 0, "folded_through": folded_through} for r in counted]
 
 
-def log_summary(log: DataFrame) -> DataFrame:
+def log_summary(log: Frame) -> list[dict[str, Any]]:
     """Live log rows of each bucket and when they make it due (Unix s)."""
-    return log.groupBy("host_bucket").agg(
-        F.count("*").alias("log_rows"), *_due_columns(F.coalesce("due_at", "next_fetch"))
-    )
+    query = f"""
+        SELECT host_bucket, count(*) AS log_rows, {_due_columns("coalesce(due_at, next_fetch)")}
+        FROM {{log}} GROUP BY host_bucket
+    """
+    return log.engine.query(query, log=log).rows()
 
 
 def merge_summaries(

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window, functions as F
-
 from crawlkit.config.whole import Config
+from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Reason
 from crawlkit.rules.frontier.priority import points_sql
 from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.rules.politeness.host_state import pages_left_sql
+from crawlkit.tables import TABLES
 
 READS = (
     "buckets",
@@ -58,10 +58,10 @@ class Tables:
     rows: crawldb as folded with its log.
     """
 
-    rows: DataFrame
-    hostdb: DataFrame
-    host_ranks: DataFrame
-    robots: DataFrame
+    rows: Frame
+    hostdb: Frame
+    host_ranks: Frame
+    robots: Frame
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Plan:
     left_out: due URLs that are not listed, by reason.
     """
 
-    fetch_list: DataFrame | None
+    fetch_list: Frame | None
     left_out: dict[str, int]
 
 
@@ -84,7 +84,8 @@ def generate(
     clock_now: real time (Unix s): a host that may not be asked within the round is left out.
     """
     rows = mark_orders(tables.rows, orders)
-    due = select_due(
+    engine = rows.engine
+    chosen = select_due(
         rows,
         tables.hostdb,
         tables.host_ranks,
@@ -93,76 +94,74 @@ def generate(
         clock_now,
         round_.seed,
         orders.policies,
-    ).persist()
-    try:
+    )
+    with engine.keep(chosen) as due:
         domains, left_out = _count_domains(due, tables.hostdb, cfg)
         if not domains:
             yield Plan(None, left_out)
             return
         slot_of, _ = assign_in_regions(domains, cfg)
-        slots = rows.sparkSession.createDataFrame(
-            [(domain, slot, region) for domain, (slot, region) in slot_of.items()],
+        slots = engine.from_rows(
             "domain string, slot int, region string",
+            [(domain, slot, region) for domain, (slot, region) in slot_of.items()],
         )
         pages = due.where("left_reason IS NULL")
         listed = with_robots_rows(pages, tables.robots, tables.hostdb, slots)
-        yield Plan(listed.withColumn("round_id", F.lit(round_.id)), left_out)
-    finally:
-        due.unpersist()
+        yield Plan(listed.select("*", f"'{round_.id}' AS round_id"), left_out)
 
 
-def count_planned(fetch_list: DataFrame, buckets: int) -> dict[str, Any]:
+def count_planned(fetch_list: Frame, buckets: int) -> dict[str, Any]:
     """The stage's counts of a written fetch list. buckets: how many were claimed."""
-    kind = F.col("kind")
-    region = F.when(F.col("region") != "", F.col("region"))
-    aggregates = {
-        "planned": F.count("*"),
-        "pages": F.count(F.when(kind == "page", 1)),
-        "sitemaps": F.count(F.when(kind == "sitemap", 1)),
-        "feeds": F.count(F.when(kind == "feed", 1)),
-        "hosts": F.countDistinct("host"),
-        "top_slot": F.max("slot"),
-        "regions": F.array_sort(F.collect_set(region)),
-    }
-    row = fetch_list.agg(*[c.alias(name) for name, c in aggregates.items()]).collect()[0].asDict()
+    query = """
+        SELECT count(*) AS planned,
+            count(CASE WHEN kind = 'page' THEN 1 END) AS pages,
+            count(CASE WHEN kind = 'sitemap' THEN 1 END) AS sitemaps,
+            count(CASE WHEN kind = 'feed' THEN 1 END) AS feeds,
+            count(DISTINCT host) AS hosts, max(slot) AS top_slot,
+            array_sort(collect_set(CASE WHEN region <> '' THEN region END)) AS regions
+        FROM {fetch_list}
+    """
+    row = fetch_list.engine.query(query, fetch_list=fetch_list).rows()[0]
+    regions = [r for r in row.pop("regions") or () if r is not None]
     slots = (row.pop("top_slot") or 0) + 1
     n = row["planned"]
-    return row | {"buckets": buckets, "slots": slots, "rows_in": n, "rows_out": n}
+    more = {"regions": regions, "buckets": buckets, "slots": slots, "rows_in": n, "rows_out": n}
+    return row | more
 
 
-def mark_orders(rows: DataFrame, orders: Orders) -> DataFrame:
+def mark_orders(rows: Frame, orders: Orders) -> Frame:
     """Rows with `urgent` (an operator wants it fetched in this round) and `stopped`."""
-    spark = rows.sparkSession
-    stopped = F.lit(False)
-    for column, names in (("host", orders.hosts), ("domain", orders.domains)):
-        if names:
-            listed = spark.createDataFrame([(n,) for n in names], f"{column} string").withColumn(
-                f"stopped_{column}", F.lit(True)
-            )
-            rows = rows.join(F.broadcast(listed), column, "left")
-            stopped = stopped | F.coalesce(f"stopped_{column}", F.lit(False))
-    rows = rows.withColumn("stopped", stopped).drop("stopped_host", "stopped_domain")
-    keys = [(bytearray(k),) for k in dict.fromkeys(orders.urgent)]
-    if not keys:
-        return rows.withColumn("urgent", F.lit(False))
-    asked = spark.createDataFrame(keys, "url_key binary").withColumn("asked", F.lit(True))
-    return (
-        rows.join(F.broadcast(asked), "url_key", "left")
-        .withColumn("urgent", F.coalesce("asked", F.lit(False)))
-        .drop("asked")
+    engine = rows.engine
+    query = """
+        SELECT /*+ BROADCAST(h, d, u) */ r.*,
+            h.stopped_host IS NOT NULL OR d.stopped_domain IS NOT NULL AS stopped,
+            u.asked_key IS NOT NULL AS urgent
+        FROM {rows} AS r
+        LEFT JOIN {hosts} AS h ON r.host = h.stopped_host
+        LEFT JOIN {domains} AS d ON r.domain = d.stopped_domain
+        LEFT JOIN {urgent} AS u ON r.url_key = u.asked_key
+    """
+    return engine.query(
+        query,
+        rows=rows,
+        hosts=engine.from_rows("stopped_host string", [(n,) for n in orders.hosts]),
+        domains=engine.from_rows("stopped_domain string", [(n,) for n in orders.domains]),
+        urgent=engine.from_rows(
+            "asked_key binary", [(bytes(k),) for k in dict.fromkeys(orders.urgent)]
+        ),
     )
 
 
 def select_due(
-    rows: DataFrame,
-    hostdb: DataFrame,
-    host_ranks: DataFrame,
+    rows: Frame,
+    hostdb: Frame,
+    host_ranks: Frame,
     cfg: Config,
     now: float,
     clock_now: float,
     seed: int,
     policies: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-) -> DataFrame:
+) -> Frame:
     """crawldb rows of a round with score and explore: due, allowed, capped for each host, within
     the round's budget.
 
@@ -174,199 +173,178 @@ def select_due(
         now: nominal time (schedules). clock_now: real time (politeness).
         policies: the operator's quotas by host.
     """
-    wanted = F.col("next_fetch") <= F.timestamp_micros(F.lit(round(now * 1e6)))
-    news = F.col("host").isin(*cfg.schedule.news_hosts or ("",))
-    hosts = hostdb.select(
-        "host",
-        F.coalesce("delay_ms", F.lit(0)).alias("host_delay_ms"),
-        "next_allowed_at",
-        F.coalesce("blacklisted", F.lit(False)).alias("barred"),
-        *_USED,
-    )
-    due = (
-        rows.where(wanted & ~F.col("state").isin("dead", "refused"))
-        .join(F.broadcast(hosts), "host", "left")
-        .join(F.broadcast(host_ranks.select("host", "quality")), "host", "left")
-        .withColumns(
-            {
-                "quality": F.coalesce("quality", F.lit(0.5)),
-                "class": F.when(news, "news").otherwise("generic"),
-                "barred_reason": _barred_reason(clock_now + cfg.round.minutes * 60),
-            }
-        )
-        .drop("stopped", "barred")
-    )
-    scored = _with_quotas(due.withColumn("score", F.expr(points_sql(now))), policies)
-    capped = _cap_hosts(scored, cfg, clock_now)
-    return _within_budget(capped, cfg.round.max_urls, cfg.frontier.explore, seed)
-
-
-def _barred_reason(end: float) -> Column:
-    """Why nothing of a row's host may be requested before `end` (Unix s); null: it may."""
-    later = F.col("next_allowed_at").cast("double") >= end
-    return (
-        F.when(F.col("stopped"), F.lit(str(Reason.STOP_LIST)))
-        .when(F.coalesce("barred", F.lit(False)), F.lit(str(Reason.HOST_BLOCKED)))
-        .when(later, F.lit(str(Reason.RETRY_AFTER)))
-    )
-
-
-def _with_quotas(rows: DataFrame, policies: Mapping[str, Mapping[str, Any]]) -> DataFrame:
-    """Rows with the operator's quotas of their host; null: as configured."""
+    engine = rows.engine
     names = ("quota_max", "cycle_quota_max")
     quotas = [(host, *(p.get(name) for name in names)) for host, p in policies.items()]
-    own = [q for q in quotas if any(v is not None for v in q[1:])]
-    if not own:
-        return rows.withColumns({name: F.lit(None).cast("bigint") for name in names})
-    frame = rows.sparkSession.createDataFrame(
-        own, "host string, quota_max bigint, cycle_quota_max bigint"
+    return engine.query(
+        select_due_sql(cfg, now, clock_now, seed),
+        rows=rows,
+        hostdb=hostdb,
+        host_ranks=host_ranks,
+        quotas=engine.from_rows("host string, quota_max bigint, cycle_quota_max bigint", quotas),
+        news=engine.from_rows("host string", [(h,) for h in cfg.schedule.news_hosts]),
     )
-    return rows.join(F.broadcast(frame), "host", "left")
 
 
-_USED = ("quota_used", "quota_day", "cycle_used", "cycle_day")
+def select_due_sql(cfg: Config, now: float, clock_now: float, seed: int) -> str:
+    """The query of `select_due`.
 
-
-def _cap_hosts(rows: DataFrame, cfg: Config, clock_now: float) -> DataFrame:
-    """The first rows of each host: no more than its quotas and its delay let through in the round.
-
-    One row more represents those left out.
+    due: what may be fetched, with why nothing of its host may be (`barred_reason`). capped: no more
+    rows of a host than its quotas and its delay let through in the round, and one that represents
+    those left out. The budget takes the best by class and score, and a share by chance (of the
+    seed) among the rest; rows that represent others stay.
     """
     budget_s = cfg.round.minutes * 60
-    delay_s = F.greatest(
-        F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s)
-    )
-    fits = F.when(delay_s > 0, F.floor(budget_s / delay_s) + 1)
-    day, cycle = (
-        F.expr(e) for e in pages_left_sql(cfg.politeness, clock_now, clock_now + budget_s)
-    )
+    end_us = round((clock_now + budget_s) * 1e6)
+    day, cycle = pages_left_sql(cfg.politeness, clock_now, clock_now + budget_s)
+    delay_s = _delay_sql(cfg)
     caps = {
-        Reason.HOST_DAY_QUOTA: day,
-        Reason.HOST_CYCLE_QUOTA: cycle,
-        Reason.HOST_ROUND_QUOTA: F.lit(cfg.round.urls_per_host),
-        Reason.ROUND_TIME: fits,
+        Reason.HOST_DAY_QUOTA: "of_day",
+        Reason.HOST_CYCLE_QUOTA: "of_cycle",
+        Reason.HOST_ROUND_QUOTA: f"{cfg.round.urls_per_host}",
+        Reason.ROUND_TIME: "fits",
     }
-    barred = F.col("barred_reason")
-    fits_all = F.least(*caps.values())
-    cap = F.when(barred.isNotNull(), 0).otherwise(fits_all)
-    reasons = [F.when(c == fits_all, F.lit(str(reason))) for reason, c in caps.items()]
-    why = F.coalesce(barred, *reasons)
-    host = Window.partitionBy("host")
-    first = host.orderBy(F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key")
-    numbered = rows.withColumns(
-        {"host_pos": F.row_number().over(first), "of_host": F.count("*").over(host), "cap": cap}
-    ).where(F.col("host_pos") <= F.col("cap") + 1)
-    over = F.col("host_pos") > F.col("cap")
-    marked = numbered.withColumns(
-        {
-            "left_out": F.when(over, F.col("of_host") - F.col("cap")),
-            "left_reason": F.when(over, why),
-        }
-    )
-    return marked.drop("of_host", "cap", "barred_reason", "quota_max", "cycle_quota_max", *_USED)
-
-
-def _within_budget(rows: DataFrame, max_urls: int, explore: float, seed: int) -> DataFrame:
-    """The best by class and score, and a share by chance (of the seed) among the rest; rows that
-    represent others stay, behind all.
+    why = " ".join(f"WHEN {sql} = fits_all THEN '{reason}'" for reason, sql in caps.items())
+    kept = ", ".join(TABLES["crawldb"].column_names)
+    more = "quality, class, urgent, host_delay_ms, score"
+    best = int(cfg.round.max_urls * (1 - cfg.frontier.explore))
+    return f"""
+        WITH due AS (
+            SELECT /*+ BROADCAST(h, k, q, w) */ r.*, coalesce(h.delay_ms, 0) AS host_delay_ms,
+                h.quota_used, h.quota_day, h.cycle_used, h.cycle_day,
+                q.quota_max, q.cycle_quota_max, coalesce(k.quality, 5e-1) AS quality,
+                CASE WHEN w.host IS NOT NULL THEN 'news' ELSE 'generic' END AS class,
+                CASE WHEN r.stopped THEN '{Reason.STOP_LIST}'
+                    WHEN h.blacklisted THEN '{Reason.HOST_BLOCKED}'
+                    WHEN unix_micros(h.next_allowed_at) >= {end_us} THEN '{Reason.RETRY_AFTER}'
+                END AS barred_reason
+            FROM {{rows}} AS r
+            LEFT JOIN {{hostdb}} AS h ON r.host = h.host
+            LEFT JOIN {{host_ranks}} AS k ON r.host = k.host
+            LEFT JOIN {{quotas}} AS q ON r.host = q.host
+            LEFT JOIN {{news}} AS w ON r.host = w.host
+            WHERE r.next_fetch <= timestamp_micros({round(now * 1e6)})
+                AND r.state NOT IN ('dead', 'refused')
+        ),
+        scored AS (
+            SELECT {kept}, quality, class, urgent, host_delay_ms, barred_reason,
+                {points_sql(now)} AS score, {day} AS of_day, {cycle} AS of_cycle,
+                CASE WHEN {delay_s} > 0 THEN floor({budget_s} / {delay_s}) + 1 END AS fits
+            FROM due
+        ),
+        limited AS (
+            SELECT *, least({", ".join(caps.values())}) AS fits_all FROM scored
+        ),
+        numbered AS (
+            SELECT *, CASE WHEN barred_reason IS NULL THEN fits_all ELSE 0 END AS cap,
+                count(*) OVER (PARTITION BY host) AS of_host,
+                row_number() OVER (PARTITION BY host ORDER BY
+                    urgent DESC, priority_class, score DESC, depth, url_key) AS host_pos
+            FROM limited
+        ),
+        capped AS (
+            SELECT {kept}, {more}, CAST(host_pos AS int) AS host_pos,
+                CASE WHEN host_pos > cap THEN CAST(of_host - cap AS bigint) END AS left_out,
+                CASE WHEN host_pos > cap THEN coalesce(barred_reason, CASE {why} END) END
+                    AS left_reason
+            FROM numbered WHERE host_pos <= cap + 1
+        ),
+        ordered AS (
+            SELECT *, row_number() OVER (ORDER BY left_out IS NOT NULL, urgent DESC,
+                priority_class, score DESC, depth, url_key) AS pos
+            FROM capped
+        ),
+        drawn AS (
+            SELECT *, row_number() OVER (ORDER BY left_out IS NOT NULL,
+                CASE WHEN pos <= {best} THEN 0 ELSE 1 END,
+                md5('{seed}' || hex(url_key))) AS chance
+            FROM ordered
+        )
+        SELECT {kept}, {more}, host_pos, left_out, left_reason,
+            pos > {cfg.round.max_urls} AS explore
+        FROM drawn WHERE left_out IS NOT NULL OR chance <= {cfg.round.max_urls}
     """
-    best = int(max_urls * (1 - explore))
-    represents = F.col("left_out").isNotNull()
-    by_score = Window.orderBy(
-        represents, F.desc("urgent"), "priority_class", F.desc("score"), "depth", "url_key"
-    )
-    by_chance = Window.orderBy(
-        represents, F.when(F.col("pos") <= best, 0).otherwise(1), F.xxhash64(F.lit(seed), "url_key")
-    )
-    rows = rows.withColumn("pos", F.row_number().over(by_score))
-    over = rows.withColumn("chance", F.row_number().over(by_chance)).where(
-        represents | (F.col("chance") <= max_urls)
-    )
-    return over.withColumn("explore", F.col("pos") > max_urls).drop("pos", "chance")
+
+
+def _delay_sql(cfg: Config) -> str:
+    """Seconds between two requests to the host of a row."""
+    least_s = f"CAST({cfg.politeness.delay_s!r} AS double)"
+    return f"greatest(coalesce(host_delay_ms, 0) / 1e3, {least_s})"
 
 
 def _count_domains(
-    due: DataFrame, hostdb: DataFrame, cfg: Config
+    due: Frame, hostdb: Frame, cfg: Config
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Domains with rows that are chosen (domain, n, cost_s: polite time, ips), and what is left
     out by reason.
     """
-    delay_s = F.greatest(
-        F.coalesce("host_delay_ms", F.lit(0)) / 1000.0, F.lit(cfg.politeness.delay_s)
-    )
-    counted = (
-        due.groupBy("domain", "left_reason")
-        .agg(
-            F.count("*").alias("n"),
-            F.sum("left_out").alias("left_out"),
-            F.sum(delay_s).alias("cost_s"),
-        )
-        .collect()
-    )
+    delay_s = _delay_sql(cfg)
+    query = f"""
+        SELECT domain, left_reason, count(*) AS n, CAST(sum(left_out) AS bigint) AS left_out,
+            sum({delay_s}) AS cost_s
+        FROM {{due}} GROUP BY domain, left_reason
+    """
+    counted = due.engine.query(query, due=due).rows()
     left_out: dict[str, int] = {}
     for r in counted:
-        if r.left_reason is not None:
-            left_out[r.left_reason] = left_out.get(r.left_reason, 0) + r.left_out
-    chosen = [r for r in counted if r.left_reason is None]
+        if r["left_reason"] is not None:
+            left_out[r["left_reason"]] = left_out.get(r["left_reason"], 0) + r["left_out"]
+    chosen = [r for r in counted if r["left_reason"] is None]
     if not chosen:
         return [], left_out
-    addresses = (
-        hostdb.where("size(last_ips) > 0")
-        .groupBy("domain")
-        .agg(F.array_distinct(F.flatten(F.collect_list("last_ips"))).alias("ips"))
-        .collect()
-    )
-    ips = {r.domain: r.ips for r in addresses}
-    return [{**r.asDict(), "ips": ips.get(r.domain)} for r in chosen], left_out
+    addresses = hostdb.where("size(last_ips) > 0").select("domain", "last_ips").rows()
+    ips: dict[str, list[str]] = {}
+    for r in addresses:
+        ips.setdefault(r["domain"], []).extend(r["last_ips"])
+    return [{**r, "ips": sorted({*ips.get(r["domain"], ())})} for r in chosen], left_out
 
 
-def with_robots_rows(
-    pages: DataFrame, robots: DataFrame, hostdb: DataFrame, slots: DataFrame
-) -> DataFrame:
+def with_robots_rows(pages: Frame, robots: Frame, hostdb: Frame, slots: Frame) -> Frame:
     """The fetch list: pages with their slot and region (slots: domain, slot, region), one robots
     row for each origin with the stored copy and the host's state, ranked.
     """
-    pages = pages.join(F.broadcast(slots), "domain").withColumns(
-        {
-            "kind": F.coalesce("fetch_kind", F.lit("page")),
-            "origin": F.regexp_extract("url", ORIGIN, 1),
-        }
-    )
-    origins = pages.groupBy("origin", "host", "domain", "host_bucket", "slot", "region").agg(
-        F.max("score").alias("score")
-    )
-    newest = Window.partitionBy("origin").orderBy(F.desc("fetched_at"))
-    copies = (
-        robots.join(F.broadcast(origins.select("origin")), "origin", "left_semi")
-        .withColumn("n", F.row_number().over(newest))
-        .where("n = 1")
-        .select(
-            "origin",
-            F.col("status").alias("robots_status"),
-            F.col("body").alias("robots_body"),
-            F.col("fetched_at").alias("robots_fetched_at"),
-            F.col("expires").alias("robots_expires"),
+    crawldb = ("url_key", "url", "host", "domain", "host_bucket", "fetch_kind")
+    own = [c for c in pages.columns if c not in crawldb and c not in ("score", "host_pos")]
+    of_page = ", ".join(own)
+    nulls = ", ".join("NULL" for _ in own)
+    query = f"""
+        WITH pages AS (
+            SELECT /*+ BROADCAST(s) */ p.*, s.slot, s.region,
+                coalesce(p.fetch_kind, 'page') AS kind,
+                regexp_extract(p.url, '{ORIGIN}', 1) AS origin
+            FROM {{pages}} AS p JOIN {{slots}} AS s ON p.domain = s.domain
+        ),
+        origins AS (
+            SELECT origin, host, domain, host_bucket, slot, region, max(score) AS score,
+                origin || '/robots.txt' AS url
+            FROM pages GROUP BY origin, host, domain, host_bucket, slot, region
+        ),
+        copies AS (
+            SELECT * FROM (
+                SELECT /*+ BROADCAST(o) */ r.origin, r.status AS robots_status,
+                    r.body AS robots_body, r.fetched_at AS robots_fetched_at,
+                    r.expires AS robots_expires,
+                    row_number() OVER (PARTITION BY r.origin ORDER BY r.fetched_at DESC) AS n
+                FROM {{robots}} AS r SEMI JOIN origins AS o ON r.origin = o.origin
+            ) AS newest WHERE n = 1
+        ),
+        listed AS (
+            SELECT url_key, url, host, domain, host_bucket, slot, region, kind, score, host_pos,
+                fetch_kind, {of_page}, CAST(NULL AS int) AS robots_status,
+                CAST(NULL AS binary) AS robots_body, CAST(NULL AS timestamp) AS robots_fetched_at,
+                CAST(NULL AS timestamp) AS robots_expires, CAST(NULL AS string) AS host_state
+            FROM pages
+            UNION ALL
+            SELECT unhex(substring(sha2(o.url, 256), 1, 32)), o.url, o.host, o.domain,
+                o.host_bucket, o.slot, o.region, 'robots', o.score, 0, NULL, {nulls},
+                c.robots_status, c.robots_body, c.robots_fetched_at, c.robots_expires, h.state_json
+            FROM origins AS o
+            LEFT JOIN copies AS c ON o.origin = c.origin
+            LEFT JOIN {{hostdb}} AS h ON o.host = h.host
         )
-    )
-    url = F.concat("origin", F.lit("/robots.txt"))
-    rows = (
-        origins.join(copies, "origin", "left")
-        .join(hostdb.select("host", F.col("state_json").alias("host_state")), "host", "left")
-        .withColumns(
-            {
-                "kind": F.lit("robots"),
-                "url": url,
-                "url_key": F.unhex(F.substring(F.sha2(url, 256), 1, 32)),
-                "host_pos": F.lit(0),
-            }
-        )
-    )
-    all_rows = pages.unionByName(rows, allowMissingColumns=True)
-    rank = Window.partitionBy("slot").orderBy(
-        F.when(F.col("kind") == "robots", 0).otherwise(1),
-        "host_pos",
-        F.desc("score"),
-        "kind",
-        "url_key",
-    )
-    return all_rows.withColumn("rank", F.row_number().over(rank))
+        SELECT *, CAST(row_number() OVER (PARTITION BY slot ORDER BY
+            CASE WHEN kind = 'robots' THEN 0 ELSE 1 END, host_pos, score DESC, kind, url_key)
+            AS int) AS `rank`
+        FROM listed
+    """
+    return pages.engine.query(query, pages=pages, slots=slots, robots=robots, hostdb=hostdb)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, functions as F
-
 from crawlkit.config import Config
+from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.rules.frontier.regions import region_of
 from crawlkit.rules.frontier.schedule import host_class
@@ -19,19 +19,15 @@ from crawlkit.tables import TABLES
 COLUMNS = TABLES["hostdb"].columns
 
 
-def _times_as_seconds() -> dict[str, Column]:
-    return {c.name: F.col(c.name).cast("double") for c in COLUMNS if c.type == "timestamp"}
-
-
 def host_rows(
-    hostdb: DataFrame,
-    planned: DataFrame,
-    captures: DataFrame,
-    states: DataFrame,
+    hostdb: Frame,
+    planned: Frame,
+    captures: Frame,
+    states: Frame,
     round_: Round,
     clock_now: float,
     cfg: Config,
-) -> DataFrame:
+) -> Frame:
     """hostdb rows of the round's hosts, and all other rows of their buckets unchanged.
 
     Args:
@@ -39,32 +35,47 @@ def host_rows(
         planned, captures: of the round. states: host, state_json of its slots.
         clock_now: real time (Unix s), for the pace; the round's nominal time is `first_seen`.
     """
-    hosts = planned.select("host", "domain", "host_bucket").dropDuplicates(["host"])
-    counts = captures.groupBy("host").agg(
-        F.count(
-            F.when((F.col("kind") == "page") & F.col("outcome").isin("fetched", "not_modified"), 1)
-        ).alias("new_pages"),
-        F.count("started").alias("new_requests"),
-    )
-    joined = (
-        hosts.join(states, "host", "left")
-        .join(counts, "host", "left")
-        .join(
-            hostdb.drop("domain", "host_bucket").withColumnRenamed("state_json", "old_state"),
-            "host",
-            "left",
+    named = ("host", "domain", "host_bucket", "state_json")
+    own = ", ".join(f"h.`{c.name}`" for c in COLUMNS if c.name not in named)
+    joined = hostdb.engine.query(
+        f"""
+        WITH hosts AS (
+            SELECT host, min(domain) AS domain, min(host_bucket) AS host_bucket
+            FROM {{planned}} GROUP BY host
+        ),
+        counts AS (
+            SELECT host, count(started) AS new_requests,
+                count(CASE WHEN kind = 'page' AND outcome IN ('fetched', 'not_modified')
+                    THEN 1 END) AS new_pages
+            FROM {{captures}} GROUP BY host
         )
+        SELECT w.host, w.domain, w.host_bucket, {own}, s.state_json,
+            h.state_json AS old_state, c.new_pages, c.new_requests
+        FROM hosts AS w
+        LEFT JOIN {{states}} AS s ON w.host = s.host
+        LEFT JOIN counts AS c ON w.host = c.host
+        LEFT JOIN {{hostdb}} AS h ON w.host = h.host
+        """,
+        planned=planned,
+        captures=captures,
+        states=states,
+        hostdb=hostdb,
     )
-    number, now = round_.no, round_.now
-
-    def next_rows(rows: Iterator[Row]) -> Iterator[Row]:
-        for r in rows:
-            yield next_host_row(r, number, now, clock_now, cfg)
-
-    fresh = map_rows(joined.withColumns(_times_as_seconds()), next_rows, COLUMNS)
-    return fresh.unionByName(
-        hostdb.join(F.broadcast(hosts.select("host")), "host", "left_anti").select(fresh.columns)
+    fresh = map_rows(joined, partial(_next_rows, round_, clock_now, cfg), COLUMNS)
+    others = hostdb.engine.query(
+        "SELECT h.* FROM {hostdb} AS h"
+        " ANTI JOIN (SELECT DISTINCT host FROM {planned}) AS p ON h.host = p.host",
+        hostdb=hostdb,
+        planned=planned,
     )
+    return fresh.union(others)
+
+
+def _next_rows(
+    round_: Round, clock_now: float, cfg: Config, rows: Iterator[Row]
+) -> Iterator[dict[str, Any]]:
+    for r in rows:
+        yield next_host_row(r, round_.no, round_.now, clock_now, cfg)
 
 
 def next_host_row(

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from crawlkit.config import Config
+from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.frontier.lifecycle import found_row
@@ -121,10 +120,14 @@ def inject(seeds: SeedList, round_: Round, cfg: Config) -> Injection:
     )
 
 
-def count_known(found: DataFrame, crawldb: DataFrame, log: DataFrame) -> int:
+def count_known(found: Frame, crawldb: Frame, log: Frame) -> int:
     """How many found rows have a URL that the base or the log of others has."""
-    known = crawldb.select("url_key").unionByName(log.select("url_key")).distinct()
-    return found.select("url_key").join(known, "url_key", "left_semi").count()
+    query = """
+        SELECT f.url_key FROM {found} AS f
+        SEMI JOIN (SELECT url_key FROM {crawldb} UNION SELECT url_key FROM {log}) AS known
+        ON f.url_key = known.url_key
+    """
+    return found.engine.query(query, found=found, crawldb=crawldb, log=log).count()
 
 
 def _mask(text: str) -> str:

@@ -8,29 +8,29 @@ and the names of the files travel through Spark.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, functions as F
 
 from crawlkit.config import Config
+from crawlkit.engine.frame import Batches, Frame, Tasks
 from crawlkit.parsing.capture import ReadRecord
 from crawlkit.parsing.child import parse_isolated, warm_up
 from crawlkit.parsing.discovery import ParseRules
-from crawlkit.parsing.schemas import ITEM_COLUMNS, PARSED_SCHEMA, WRITTEN_SCHEMA
+from crawlkit.parsing.schemas import FOUND, ITEM_COLUMNS, PARSED_SCHEMA, WRITTEN_SCHEMA
 from crawlkit.parsing.sitemap import read_robots_sitemaps
 from crawlkit.parsing.table_files import CountedBatches, Writer, write_tables
-from crawlkit.stages.arrow import arrow_schema
+from crawlkit.tables.ddl import arrow_schema, split_fields
 
 READS = ("captures", "crawldb_log", "fetchlist", "host_ranks", "robots")  # and WARC records
 WRITES = ("crawldb_log", "links", "pages", "rejects")
 BATCH = 64
 
 
-def to_parse(
-    captures: DataFrame, fetchlist: DataFrame, host_ranks: DataFrame, vouching: DataFrame | None
-) -> DataFrame:
+def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Frame | None) -> Frame:
     """The round's captures with something to read (ITEM_COLUMNS): each with where its payload is
     stored and its place in the frontier.
 
@@ -41,47 +41,95 @@ def to_parse(
         captures, fetchlist: of the round.
         vouching: `vouching_origins`; None: the round has no sitemaps.
     """
-    done = captures.where(
-        "is_outcome AND kind <> 'robots' AND outcome IN ('fetched', 'redirected')"
-    )
-    place = {"file": "filename", "offset": "record_offset", "length": "record_length"}
-    copies = captures.where("record_type = 'response'").select(
-        F.col("capture_id").alias("revisit_of"),
-        *[F.col(f"warc_{stored}").alias(f"copy_{name}") for name, stored in place.items()],
-    )
-    ranks = host_ranks.select("host", "quality")
-    at = (
-        done.join(F.broadcast(copies), "revisit_of", "left")
-        .join(F.broadcast(ranks), "host", "left")
-        .withColumn("quality", F.coalesce("quality", F.lit(0.5)))
-    )
-    if vouching is None:
-        at = at.withColumn("vouched", F.array().cast("array<string>"))
-    else:
-        at = at.join(F.broadcast(vouching), "url", "left")
-    row = fetchlist.where("kind <> 'robots'").select("url_key", "depth", "redirects", "domain")
-    own = F.col("record_type") == "response"
-    stored_at = {
-        name: F.when(own, F.col(f"warc_{stored}")).otherwise(F.col(f"copy_{name}"))
-        for name, stored in place.items()
+    engine = captures.engine
+    vouching = engine.from_rows(_VOUCHING, []) if vouching is None else vouching
+    own = {
+        "depth": "f.depth",
+        "redirects": "f.redirects",
+        "domain": "f.domain",
+        "quality": "coalesce(r.quality, 5e-1)",
+        "vouched": "v.vouched",
     }
-    columns = [c.split(" ", 1)[0] for c in ITEM_COLUMNS]
-    return (
-        at.join(row, "url_key")
-        .where(own | F.col("copy_file").isNotNull())
-        .withColumns(stored_at)
-        .select(*columns)
-    )
+    for name, stored in (
+        ("file", "filename"),
+        ("offset", "record_offset"),
+        ("length", "record_length"),
+    ):
+        own[name] = (
+            f"CASE WHEN c.record_type = 'response' THEN c.warc_{stored} ELSE o.warc_{stored} END"
+        )
+    names = [c.split(" ", 1)[0] for c in ITEM_COLUMNS]
+    columns = ", ".join(f"{own.get(n, f'c.{n}')} AS `{n}`" for n in names)
+    query = f"""
+        SELECT /*+ BROADCAST(o, r, v) */ {columns}
+        FROM {{captures}} AS c
+        JOIN {{fetchlist}} AS f ON c.url_key = f.url_key AND f.kind <> 'robots'
+        LEFT JOIN (
+            SELECT capture_id, warc_filename, warc_record_offset, warc_record_length
+            FROM {{captures}} WHERE record_type = 'response'
+        ) AS o ON c.revisit_of = o.capture_id
+        LEFT JOIN {{host_ranks}} AS r ON c.host = r.host
+        LEFT JOIN {{vouching}} AS v ON c.url = v.url
+        WHERE c.is_outcome AND c.kind <> 'robots' AND c.outcome IN ('fetched', 'redirected')
+            AND (c.record_type = 'response' OR o.warc_filename IS NOT NULL)
+    """
+    frames = {"host_ranks": host_ranks, "vouching": vouching}
+    return engine.query(query, captures=captures, fetchlist=fetchlist, **frames)
+
+
+@dataclass(frozen=True)
+class ParseTask:
+    """A task of parse: batches of ITEM_COLUMNS -> batches of PARSED_SCHEMA."""
+
+    read: ReadRecord
+    cfg: Config
+    now: float
+
+    def prepare(self) -> None:
+        """Load what a first page loads (parsing/child.py)."""
+        warm_up(ParseRules(self.cfg, self.now))
+
+    def __call__(self, batches: Batches) -> Batches:
+        rules, schema = None, arrow_schema(PARSED_SCHEMA)
+        for batch in batches:
+            if rules is None:
+                rules = ParseRules(self.cfg, self.now)
+                warm_up(rules)
+            rows = batch.to_pylist()
+            groups = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
+            yield from parse_isolated(groups, self.read, rules, schema)
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """A task of parse that writes what it has parsed: batches of ITEM_COLUMNS -> WRITTEN_SCHEMA."""
+
+    parse: ParseTask
+    writers: Mapping[str, Callable[[], Writer]]
+    round_id: str
+
+    def prepare(self) -> None:
+        """As `ParseTask.prepare`."""
+        self.parse.prepare()
+
+    def __call__(self, batches: Batches) -> Batches:
+        counted = CountedBatches(batches)
+        parsed = self.parse(iter(counted))
+        schema = arrow_schema(WRITTEN_SCHEMA)
+        yield from write_tables(parsed, counted, self.writers, self.round_id, schema)
+
+
+_RANGES = Tasks(order=("file", "`offset`"), spread=True)  # records in the order of their files
 
 
 def parse(
-    items: DataFrame,
+    items: Frame,
     read: ReadRecord,
     cfg: Config,
     now: float,
     writers: Mapping[str, Callable[[], Writer]],
     round_id: str,
-) -> DataFrame:
+) -> Frame:
     """Rows of WRITTEN_SCHEMA: the data files of pages, links and rejects, counts and found rows.
 
     Args:
@@ -90,152 +138,110 @@ def parse(
         now: nominal time of the round, Unix s.
         writers: of the tables pages, links and rejects.
     """
-    schema = arrow_schema(items.sparkSession, WRITTEN_SCHEMA)
-    rows = _parse_batches(items, read, cfg, now)
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        counted = CountedBatches(batches)
-        yield from write_tables(rows(iter(counted)), counted, writers, round_id, schema)
-
-    return _spread(items).mapInArrow(write, WRITTEN_SCHEMA)
+    task = WriteTask(ParseTask(read, cfg, now), writers, round_id)
+    return items.map_batches(task, WRITTEN_SCHEMA, _RANGES)
 
 
-def parse_rows(items: DataFrame, read: ReadRecord, cfg: Config, now: float) -> DataFrame:
+def parse_rows(items: Frame, read: ReadRecord, cfg: Config, now: float) -> Frame:
     """Rows of PARSED_SCHEMA, one for each item; nothing is written.
 
     A task reports a link's found row again only when it is a better one.
     """
-    rows = _parse_batches(items, read, cfg, now)
-    return _spread(items).mapInArrow(lambda batches: rows(batches), PARSED_SCHEMA)
+    return items.map_batches(ParseTask(read, cfg, now), PARSED_SCHEMA, _RANGES)
 
 
-def _parse_batches(
-    items: DataFrame, read: ReadRecord, cfg: Config, now: float
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    schema = arrow_schema(items.sparkSession, PARSED_SCHEMA)
-
-    def parse_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rules = None
-        for batch in batches:
-            if rules is None:
-                rules = ParseRules(cfg, now)
-                warm_up(rules)
-            rows = batch.to_pylist()
-            groups = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
-            yield from parse_isolated(groups, read, rules, schema)
-
-    return parse_batches
-
-
-def _spread(items: DataFrame) -> DataFrame:
-    """Items in the order of their records, spread over as many tasks as can run at once."""
-    tasks = items.sparkSession.sparkContext.defaultParallelism
-    spread = items.repartitionByRange(tasks, "file", "offset")
-    columns = [c.split(" ", 1)[0] for c in ITEM_COLUMNS]
-    return spread.sortWithinPartitions("file", "offset").select(*columns)
-
-
-def parse_robots_sitemaps(
-    robots: DataFrame, fetchlist: DataFrame, cfg: Config, now: float
-) -> DataFrame:
+def parse_robots_sitemaps(robots: Frame, fetchlist: Frame, cfg: Config, now: float) -> Frame:
     """Rows of PARSED_SCHEMA, one for each robots.txt read in the round: the sitemaps it names.
 
     A sitemap is as deep as the origin's shallowest page of the round. An unavailable robots.txt
     (5xx, no answer) names none.
     """
-    depth = fetchlist.where("kind <> 'robots'").groupBy("host").agg(F.min("depth").alias("depth"))
-    read = (
-        robots.where("status BETWEEN 200 AND 499 AND status <> 429")
-        .join(F.broadcast(depth), "host", "left")
-        .select("origin", "capture_id", "sitemaps", F.coalesce("depth", F.lit(0)).alias("depth"))
-    )
-    schema = arrow_schema(robots.sparkSession, PARSED_SCHEMA)
-
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rules = ParseRules(cfg, now)
-        for batch in batches:
-            found = [read_robots_sitemaps(r, rules) for r in batch.to_pylist()]
-            yield pa.RecordBatch.from_pylist(found, schema)
-
-    return read.mapInArrow(rows, PARSED_SCHEMA)
+    query = """
+        SELECT /*+ BROADCAST(d) */ r.origin, r.capture_id, r.sitemaps,
+            coalesce(d.depth, 0) AS depth
+        FROM {robots} AS r LEFT JOIN (
+            SELECT host, min(depth) AS depth FROM {fetchlist} WHERE kind <> 'robots' GROUP BY host
+        ) AS d ON r.host = d.host
+        WHERE r.status BETWEEN 200 AND 499 AND r.status <> 429
+    """
+    read = robots.engine.query(query, robots=robots, fetchlist=fetchlist)
+    return read.map_batches(partial(_read_sitemaps, cfg, now), PARSED_SCHEMA)
 
 
-def vouching_origins(robots: DataFrame) -> DataFrame:
+def _read_sitemaps(cfg: Config, now: float, batches: Batches) -> Batches:
+    rules = ParseRules(cfg, now)
+    for batch in batches:
+        found = [read_robots_sitemaps(r, rules) for r in batch.to_pylist()]
+        yield pa.RecordBatch.from_pylist(found, arrow_schema(PARSED_SCHEMA))
+
+
+_VOUCHING = "url string, vouched array<string>"
+
+
+def vouching_origins(robots: Frame) -> Frame:
     """url, vouched: the origins whose robots.txt names this sitemap (sitemaps.org, "Sitemaps &
     Cross Submits").
     """
-    return (
-        robots.select("origin", F.explode("sitemaps").alias("url"))
-        .groupBy("url")
-        .agg(F.collect_set("origin").alias("vouched"))
-    )
+    query = """
+        SELECT url, array_sort(collect_set(origin)) AS vouched
+        FROM (SELECT origin, explode(sitemaps) AS url FROM {robots}) AS named GROUP BY url
+    """
+    return robots.engine.query(query, robots=robots)
 
 
-def rejects_of(rows: DataFrame, round_id: str) -> DataFrame:
+def rejects_of(rows: Frame, round_id: str) -> Frame:
     """`rejects` of the stage."""
-    return (
-        rows.select("capture_id", F.posexplode("rejects").alias("n", "r"))
-        .select("capture_id", F.col("n").cast("bigint").alias("n"), "r.*")
-        .withColumns({"round_id": F.lit(round_id), "stage": F.lit("parse")})
+    query = f"""
+        SELECT capture_id, r.*, row_number() OVER (
+            PARTITION BY capture_id ORDER BY r.item, r.reason, r.detail) - 1 AS n,
+            '{round_id}' AS round_id, 'parse' AS stage
+        FROM (SELECT capture_id, explode(rejects) AS r FROM {{rows}}) AS x
+    """
+    return rows.engine.query(query, rows=rows)
+
+
+def explode_found(rows: Frame) -> Frame:
+    """The found rows of PARSED_SCHEMA's rows."""
+    return rows.engine.query(
+        "SELECT f.* FROM (SELECT explode(found) AS f FROM {rows}) AS x", rows=rows
     )
 
 
-def explode_found(rows: DataFrame) -> DataFrame:
-    """The found rows of PARSED_SCHEMA's rows."""
-    return rows.select(F.explode("found").alias("f")).select("f.*")
+_FOUND_NAMES = [name for name, _ in split_fields(FOUND)]
 
 
-def keep_found(flat: DataFrame, round_id: str, round_no: int, now: float) -> DataFrame:
+def keep_found(flat: Frame, round_id: str, round_no: int, now: float) -> Frame:
     """Found rows of crawldb_log: one for each distinct target, from the shallowest page (then the
     smallest key).
     """
-    rest = [c for c in flat.columns if c not in ("url_key", "due_at", "fetch_kind")]
-    special = F.coalesce(
-        F.max(F.when(F.col("fetch_kind") != "page", F.col("fetch_kind"))), F.lit("page")
-    )
-    best = (
-        flat.groupBy("url_key")
-        .agg(
-            F.min_by(F.struct(*rest), F.struct("depth", "redirects", "parent_key")).alias("b"),
-            special.alias("fetch_kind"),
-            F.max("due_at").alias("due"),
+    best = ", ".join(n for n in _FOUND_NAMES if n not in ("fetch_kind", "due_at"))
+    at = f"timestamp_micros({round(now * 1e6)})"
+    query = f"""
+        WITH placed AS (
+            SELECT *,
+                coalesce(max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
+                    OVER (PARTITION BY url_key), 'page') AS special,
+                max(due_at) OVER (PARTITION BY url_key) AS due,
+                row_number() OVER (PARTITION BY url_key
+                    ORDER BY depth, redirects, parent_key, url) AS place
+            FROM {{flat}}
         )
-        .select(
-            "url_key",
-            "b.*",
-            "fetch_kind",
-            F.timestamp_micros((F.col("due") * 1e6).cast("bigint")).alias("due_at"),
-        )
-    )
-    at = F.timestamp_micros(F.lit(round(now * 1e6)))
-    return best.withColumns(
-        {
-            "state": F.lit("queued"),
-            "priority_class": F.when(F.col("fetch_kind") == "page", 2).otherwise(1),
-            "boost": F.lit(0.0),
-            "first_seen": at,
-            "next_fetch": at,
-            "retries": F.lit(0),
-            "n_fetch": F.lit(0).cast("bigint"),
-            "n_change": F.lit(0).cast("bigint"),
-            "history": F.lit(""),
-            "flags": F.array().cast("array<string>"),
-            "updated_no": F.lit(round_no),
-            "round_id": F.lit(round_id),
-            "writer": F.lit("parse"),
-            "kind": F.lit("found"),
-            "seq": F.lit(0).cast("bigint"),
-            "force": F.lit(False),
-            "mode": F.lit("keep"),
-        }
-    )
+        SELECT {best}, special AS fetch_kind,
+            timestamp_micros(CAST(due * 1e6 AS bigint)) AS due_at,
+            'queued' AS state, CASE WHEN special = 'page' THEN 2 ELSE 1 END AS priority_class,
+            0e0 AS boost, {at} AS first_seen, {at} AS next_fetch, 0 AS retries, 0 AS n_fetch,
+            0 AS n_change, '' AS history, {round_no} AS updated_no, '{round_id}' AS round_id,
+            'parse' AS writer, 'found' AS kind, 0 AS seq, false AS force, 'keep' AS mode
+        FROM placed WHERE place = 1
+    """
+    return flat.engine.query(query, flat=flat)
 
 
-def count_parsed(counted: Iterable[Row]) -> dict[str, Any]:
+def count_parsed(counted: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The stage's counts from those of its tasks (what, reason, n)."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for r in counted:
-        counts[r.what][r.reason] += r.n
+        counts[r["what"]][r["reason"]] += r["n"]
     pages, redirects = counts["pages"][""], counts["redirects"][""]
     return {
         "rows_in": counts["items"][""],

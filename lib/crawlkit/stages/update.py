@@ -7,14 +7,15 @@ The stage goes on with `host_rows.py` (hostdb) and `fold.py` (crawldb, buckets).
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from pyspark.sql import DataFrame, functions as F
+from functools import partial
+from typing import Any
 
 from crawlkit.config import Config
+from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Outcome
 from crawlkit.rules.frontier.lifecycle import next_row
-from crawlkit.stages.arrow import Row, map_rows, to_seconds
+from crawlkit.stages.arrow import Row, map_rows
 from crawlkit.tables import TABLES
 
 READS = (
@@ -29,87 +30,104 @@ READS = (
 WRITES = ("buckets", "crawldb", "crawldb_log", "hostdb")
 
 ROW = TABLES["crawldb"].columns
-SEEN_TYPES = (
-    "outcome: string, reason: string, detail: string, status: int, record_type: string, own_digest:"
-    " boolean, truncated: string, etag: string, last_modified: string, content_type: string,"
-    " content_length: bigint, capture_id: string, fetched_at: double, copy_url: string,"
-    " payload_digest: string, body_sha256: string, text_sha256: string, simhash: bigint, outlinks:"
-    " int, page_flags: array<string>, retry_wait_s: double"
-)
-SEEN_NAMES = tuple(field.split(":")[0].strip() for field in SEEN_TYPES.split(","))
+# What rules.frontier.lifecycle.next_row takes of an outcome, each as SQL over a capture `c`, its
+# page `p` and the copy `o` that a revisit refers to. A row keeps the copy, never the revisit.
+_SEEN = {
+    "outcome": "c.outcome",
+    "reason": "c.reason",
+    "detail": "c.detail",
+    "status": "c.status",
+    "record_type": "c.record_type",
+    "own_digest": "p.body_sha256 IS NULL AND coalesce(c.record_type = 'revisit', false)",
+    "truncated": "c.truncated",
+    "etag": "c.etag",
+    "last_modified": "c.last_modified",
+    "content_type": "c.content_type",
+    "content_length": "c.body_bytes",
+    "capture_id": "CASE WHEN o.stored_at IS NULL THEN c.capture_id ELSE c.revisit_of END",
+    "fetched_at": "unix_micros(coalesce(o.stored_at, c.started)) / 1e6",
+    "copy_url": "CASE WHEN o.stored_url <> c.url THEN o.stored_url END",
+    "payload_digest": "c.payload_digest",
+    "body_sha256": "p.body_sha256",
+    "text_sha256": "p.text_sha256",
+    "simhash": "p.simhash",
+    "outlinks": "p.links",
+    "page_flags": "p.flags",
+    "retry_wait_s": "c.retry_wait_s",
+}
+_PREFIX = "seen_"
 
 
 def update(
-    fetchlist: DataFrame,
-    captures: DataFrame,
-    pages: DataFrame,
-    states: DataFrame,
+    fetchlist: Frame,
+    captures: Frame,
+    pages: Frame,
+    states: Frame,
     round_: Round,
     cfg: Config,
-) -> DataFrame:
+) -> Frame:
     """State rows of crawldb_log for the round's page rows that are not deferred.
 
     Args:
         fetchlist, captures, pages: of the round.
         states: host, state_json of its hosts (the wait that a host asked for).
     """
-    planned = fetchlist.where("kind <> 'robots'").select(
-        "url_key", F.struct(*to_seconds(ROW)).alias("row")
+    done = fetchlist.engine.query(
+        f"""
+        SELECT c.*, greatest(0e0,
+            CAST(get_json_object(s.state_json, '$.retry_after_until') AS double)
+            - unix_micros(c.ended) / 1e6) AS retry_wait_s
+        FROM {{captures}} AS c LEFT JOIN {{states}} AS s ON c.host = s.host
+        WHERE c.is_outcome AND c.kind <> 'robots' AND c.outcome <> '{Outcome.DEFERRED}'
+        """,
+        captures=captures,
+        states=states,
     )
-    done = captures.where(f"is_outcome AND kind <> 'robots' AND outcome <> '{Outcome.DEFERRED}'")
-    asked = F.get_json_object("state_json", "$.retry_after_until").cast("double")
-    wait_s = F.greatest(asked - F.col("ended").cast("double"), F.lit(0.0))
-    waited = done.join(states, "host", "left").withColumn("retry_wait_s", wait_s)
-    seen = seen_of(waited, pages, captures)
-    now, number = round_.now, round_.no
-
-    def next_rows(rows: Iterator[Row]) -> Iterator[Row]:
-        for r in rows:
-            yield next_row(r["row"], r["seen"], now, cfg) | {"updated_no": number}
-
-    return map_rows(
-        planned.join(seen, "url_key").select("row", "seen"), next_rows, ROW
-    ).withColumns(
-        {
-            "round_id": F.lit(round_.id),
-            "writer": F.lit("update"),
-            "kind": F.lit("state"),
-            "seq": F.lit(0).cast("bigint"),
-            "force": F.lit(False),
-        }
+    seen = seen_of(done, pages, captures)
+    row = ", ".join(f"f.{c.name}" for c in ROW)
+    both = ", ".join(f"s.{_PREFIX}{name}" for name in _SEEN)
+    planned = fetchlist.engine.query(
+        f"""
+        SELECT {row}, {both} FROM {{fetchlist}} AS f JOIN {{seen}} AS s ON f.url_key = s.url_key
+        WHERE f.kind <> 'robots'
+        """,
+        fetchlist=fetchlist,
+        seen=seen,
     )
+    return map_rows(planned, partial(_next_rows, round_, cfg), TABLES["crawldb_log"].columns)
 
 
-def seen_of(done: DataFrame, pages: DataFrame, captures: DataFrame) -> DataFrame:
-    """url_key, capture_id, seen (as rules.lifecycle.next_row takes it) of outcomes with their
+def _next_rows(round_: Round, cfg: Config, rows: Iterator[Row]) -> Iterator[dict[str, Any]]:
+    same = {
+        "updated_no": round_.no,
+        "round_id": round_.id,
+        "writer": "update",
+        "kind": "state",
+        "seq": 0,
+        "force": False,
+    }
+    for r in rows:
+        seen = {name: r.pop(_PREFIX + name) for name in _SEEN}
+        yield next_row(r, seen, round_.now, cfg) | same
+
+
+def seen_of(done: Frame, pages: Frame, captures: Frame) -> Frame:
+    """url_key, captured (its capture_id) and the columns of _SEEN of outcomes with their
     retry_wait_s.
 
-    captures: those among which the copies are that revisits refer to; the copy is what a row keeps,
-    never the revisit.
+    captures: those among which the copies are that revisits refer to.
     """
-    copies = captures.where("record_type = 'response'").select(
-        F.col("capture_id").alias("revisit_of"),
-        F.col("url").alias("stored_url"),
-        F.col("started").alias("stored_at"),
+    seen = ", ".join(f"{sql} AS {_PREFIX}{name}" for name, sql in _SEEN.items())
+    return done.engine.query(
+        f"""
+        SELECT c.url_key, c.capture_id AS captured, {seen} FROM {{done}} AS c
+        LEFT JOIN {{pages}} AS p ON c.capture_id = p.capture_id
+        LEFT JOIN (
+            SELECT capture_id, url AS stored_url, started AS stored_at
+            FROM {{captures}} WHERE record_type = 'response'
+        ) AS o ON c.revisit_of = o.capture_id
+        """,
+        done=done,
+        pages=pages,
+        captures=captures,
     )
-    body = pages.select(
-        F.col("capture_id"),
-        "body_sha256",
-        "text_sha256",
-        "simhash",
-        F.col("links").alias("outlinks"),
-        F.col("flags").alias("page_flags"),
-    )
-    found = done.join(body, "capture_id", "left").join(copies, "revisit_of", "left")
-    is_revisit = F.col("stored_at").isNotNull()
-    kept_id = F.when(is_revisit, F.col("revisit_of")).otherwise(F.col("capture_id"))
-    is_own = F.col("body_sha256").isNull() & (F.col("record_type") == "revisit")
-    derived = {
-        "own_digest": is_own,
-        "content_length": F.col("body_bytes"),
-        "capture_id": kept_id,
-        "fetched_at": F.coalesce("stored_at", "started").cast("double"),
-        "copy_url": F.when(F.col("stored_url") != F.col("url"), F.col("stored_url")),
-    }
-    seen = [derived.get(name, F.col(name)).alias(name) for name in SEEN_NAMES]
-    return found.select("url_key", "capture_id", F.struct(*seen).alias("seen"))

@@ -25,7 +25,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltalake import CommitProperties
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -42,11 +42,9 @@ from crawlkit.adapters.lake.parquet import (
 from crawlkit.adapters.lake.sql_text import in_list, spark_place
 from crawlkit.adapters.lake.table_reader import Above, Part, TableError, TableReader
 from crawlkit.config.operation_sections import S3
+from crawlkit.engine.frame import Engine, Frame, Tasks
 from crawlkit.tables import TABLES
 from crawlkit.tables.schema import FILES_DDL, Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 DIRECT_FILES = 1000
 S3_DIRECT_FILES = 16  # each costs three calls of planning, two of them one after the other
@@ -59,11 +57,11 @@ _LEFT = re.compile(r"[0-9a-f]{32}\.parquet")  # as delta_files.py names them
 
 
 class Tables(TableReader):
-    """The tables, read by Spark too, and written by commits of our own."""
+    """The tables, read by an engine too, and written by commits of our own."""
 
     def __init__(
         self,
-        spark: Callable[[], SparkSession],
+        engine: Callable[[], Engine],
         root: str,
         guard: Callable[[], None] = lambda: None,
         s3: S3 = _NO_S3,
@@ -72,21 +70,21 @@ class Tables(TableReader):
         """Opens nothing.
 
         Args:
-            spark: gives the session when a DataFrame is wanted.
+            engine: gives the engine when a frame is wanted.
             root: folder or s3://bucket/prefix of the tables.
             guard: called just before each commit.
             spool: local folder of files on their way to S3.
         """
         super().__init__(root, s3 or S3())
-        self._spark = spark
+        self._engine = engine
         self.guard = guard
         self._spool = spool or Path(tempfile.gettempdir())
         self._writable: frozenset[str] | None = None  # None: every table
 
     @functools.cached_property
-    def spark(self) -> "SparkSession":
-        """The Spark session, started on first use."""
-        return self._spark()
+    def engine(self) -> Engine:
+        """The engine, started on first use."""
+        return self._engine()
 
     @contextlib.contextmanager
     def only(self, names: Collection[str]) -> Iterator[None]:
@@ -97,7 +95,7 @@ class Tables(TableReader):
         finally:
             self._writable = before
 
-    def read(self, name: str, part: Part | None = None, above: Above | None = None) -> DataFrame:
+    def read(self, name: str, part: Part | None = None, above: Above | None = None) -> Frame:
         """The table, or some partitions of it; an empty frame of its schema if there are none.
 
         Raises TableError.
@@ -105,53 +103,42 @@ class Tables(TableReader):
         above: only rows in which an integer column (one of `Table.stats`) is above a value; files
         without such a row are not opened.
         """
-        from py4j.protocol import Py4JNetworkError
-
-        spark = self.spark  # outside of the try: that it does not start is no fault of the table
+        t, engine = TABLES[name], self.engine
         if not self.exists(name):
-            return self._empty(name)
+            return self.empty(name)
         try:
             log = self._log(name)
             lacks = self._lacks(name, [f.name for f in log.schema().fields])
-            place = spark_place(self.path(name))
-            files = [f"{place}/{path}" for path, _, _ in self._files(log, part, above)]
-            more = "true" if above is None else f"{above[0]} > {above[1]}"
+            files = [path for path, _, _ in self._files(log, part, above)]
             if not files:
-                return self._empty(name)
-            # Delta's own scan runs a Spark job on its log for each table of a query
-            if len(files) <= (DIRECT_FILES if self._store is None else S3_DIRECT_FILES):
-                return (
-                    spark.read.schema(
-                        ", ".join(f"`{c.name}` {c.type}" for c in TABLES[name].columns)
-                    )
-                    .option("basePath", place)
-                    .parquet(*files)
-                    .where(more)
+                return self.empty(name)
+            columns = {c.name: c.type for c in t.columns}
+            if engine.name == "local":
+                rows = (
+                    engine.read_parquet(self.path(name), files, columns, t.partition_by)
+                    if self._store is None
+                    else engine.from_dataset(self.dataset(name, part))
                 )
-            df = spark.read.format("delta").load(place)
-            df = df.selectExpr(
-                "*",
-                *[
-                    f"CAST(NULL AS {c.type}) AS `{c.name}`"
-                    for c in TABLES[name].columns
-                    if c.name in lacks
-                ],
-            )
-            return df.where(
-                " AND ".join(in_list(c, values) for c, values in (part or {}).items()) or "true"
-            ).where(more)
-        except (OSError, Py4JNetworkError):  # the JVM has died: no fault of the table
+            # Delta's own scan runs a Spark job on its log for each table of a query
+            elif len(files) <= (DIRECT_FILES if self._store is None else S3_DIRECT_FILES):
+                place = spark_place(self.path(name))
+                rows = engine.read_parquet(place, files, columns, t.partition_by)
+            else:
+                rows = engine.read_delta(spark_place(self.path(name)), columns, lacks)
+                for c, values in (part or {}).items():
+                    rows = rows.where(in_list(c, values))
+            return rows if above is None else rows.where(f"{above[0]} > {above[1]}")
+        except OSError:  # the JVM has died: no fault of the table
             raise
         except Exception as e:
             raise self.unreadable(name, e) from None
 
-    def _empty(self, name: str) -> DataFrame:
-        nulls = ", ".join(f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[name].columns)
-        # a local relation: no task is started for it
-        return self.spark.sql(f"SELECT {nulls} WHERE false")
+    def empty(self, name: str) -> Frame:
+        """No rows of a table."""
+        return self.engine.from_arrow(arrow_table(TABLES[name], []))
 
     def replace(
-        self, name: str, data: "DataFrame | Sequence[Mapping[str, Any]]", part: Part | None = None
+        self, name: str, data: Frame | Sequence[Mapping[str, Any]], part: Part | None = None
     ) -> None:
         """Put `data` in place of the rows of some partitions (None: of the whole table).
 
@@ -161,32 +148,30 @@ class Tables(TableReader):
         self.commit(name, self.write(name, data, part), part)
 
     def write(
-        self, name: str, data: "DataFrame | Sequence[Mapping[str, Any]]", part: Part | None = None
-    ) -> "list[AddAction]":
+        self, name: str, data: Frame | Sequence[Mapping[str, Any]], part: Part | None = None
+    ) -> list[AddAction]:
         """The data files of `replace`, which no reader sees before `commit`."""
         t = TABLES[name]
         several = [c for c in t.partition_by if len((part or {}).get(c, ())) != 1]
-        if isinstance(data, Sequence):
-            return self._write(t, sorted(data, key=lambda r: [str(r.get(c)) for c in several]))
-        frame = self.conform(name, data)
-        if several:  # a partition in one task, so in one file, in the order of its key
-            frame = frame.repartition(*several).sortWithinPartitions(*several, *t.key)
-        return self.files(
-            frame.mapInArrow(functools.partial(write_files, t, self._where(t)), FILES_DDL)
-        )
+        if isinstance(data, Frame):
+            # a partition in one task, so in one file, in the order of its key
+            tasks = Tasks(several, t.key) if several else Tasks()
+            write = functools.partial(write_files, t, self._where(t))
+            return self.files(data.map_batches(write, FILES_DDL, tasks))
+        return self._write(t, sorted(data, key=lambda r: [str(r.get(c)) for c in several]))
 
-    def files(self, written: "DataFrame") -> "list[AddAction]":
+    def files(self, written: Frame) -> list[AddAction]:
         """Lets tasks that write data files themselves do so. written: FILES_DDL."""
-        return [add_action(r.asDict()) for r in written.collect()]
+        return [add_action(r) for r in written.rows()]
 
     def writer(self, name: str) -> Callable[[], TableWriter]:
-        """A function that makes, in a Spark task, a writer of the table's data files.
+        """A function that makes, in a task, a writer of the table's data files.
 
         The rows that the writer yields (FILES_DDL) are for `files` and `commit`.
         """
         return functools.partial(TableWriter, TABLES[name], self._where(TABLES[name]))
 
-    def commit(self, name: str, adds: "Sequence[AddAction]", part: Part | None) -> None:
+    def commit(self, name: str, adds: Sequence[AddAction], part: Part | None) -> None:
         """Put data files in place of those of some partitions (None: of the whole table)."""
         if stray := [
             a
@@ -207,7 +192,7 @@ class Tables(TableReader):
         t = TABLES[name]
         self._commit(t, self._write(t, rows), None, keep=True)
 
-    def _write(self, t: Table, rows: Sequence[Mapping[str, Any]]) -> "list[AddAction]":
+    def _write(self, t: Table, rows: Sequence[Mapping[str, Any]]) -> list[AddAction]:
         return [
             add_action(r)
             for b in write_files(t, self._where(t), arrow_table(t, rows).to_batches())
@@ -218,7 +203,7 @@ class Tables(TableReader):
         return Where(self.path(t.name), self._s3, self._spool)
 
     def _commit(
-        self, t: Table, adds: "Sequence[AddAction]", part: Part | None, keep: bool = False
+        self, t: Table, adds: Sequence[AddAction], part: Part | None, keep: bool = False
     ) -> None:
         """One commit: adds these files and, unless `keep`, removes those of the partitions.
 
@@ -259,7 +244,7 @@ class Tables(TableReader):
             time.sleep(random.uniform(0, _PAUSE_S))
 
     def _ready(
-        self, t: Table, adds: "Sequence[AddAction]", part: Part | None, keep: bool, put_id: str
+        self, t: Table, adds: Sequence[AddAction], part: Part | None, keep: bool, put_id: str
     ) -> tuple[int, Callable[[], None]]:
         """The version that a commit follows (-1: no table yet), and the commit."""
         done = CommitProperties(custom_metadata={_PUT_ID: put_id}, max_commit_retries=0)
@@ -302,16 +287,6 @@ class Tables(TableReader):
         return (
             Path(self.root, key).read_bytes() if self._store is None else self._store.get(key)[0]
         ).decode("utf-8", "replace")
-
-    def conform(self, name: str, df: "DataFrame") -> DataFrame:
-        """`df` with exactly the table's columns, in order, cast; what it lacks is null."""
-        have = set(df.columns)
-        return df.selectExpr(
-            *[
-                f"CAST({f'`{c.name}`' if c.name in have else 'NULL'} AS {c.type}) AS `{c.name}`"
-                for c in TABLES[name].columns
-            ]
-        )
 
     def compact(self, name: str, vacuum_hours: float) -> None:
         """Join small files, then remove files that no version younger than `vacuum_hours` names."""

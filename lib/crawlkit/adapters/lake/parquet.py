@@ -63,7 +63,11 @@ class TableWriter:
         )
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yields a row (`FILES`) for each file that is finished by it."""
+        """Yields a row (`FILES`) for each file that is finished by it.
+
+        What the batch lacks of the table's columns is null.
+        """
+        batch = conform(self._t, batch)
         for values, run in _runs(batch, self._t.partition_by):
             if self._file is not None and (
                 self._file.values != values or self._file.written > FILE_BYTES
@@ -91,6 +95,18 @@ def write_files(
 ) -> Iterator[pa.RecordBatch]:
     """Write batches of all of the table's columns; yields one row (`FILES`) a file."""
     return TableWriter(t, where).write(batches)
+
+
+def conform(t: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch with exactly the table's columns, in their order and of their types."""
+    have = set(batch.schema.names)
+    arrays = [
+        batch.column(c.name).cast(ARROW[c.type])
+        if c.name in have
+        else pa.nulls(batch.num_rows, ARROW[c.type])
+        for c in t.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, [c.name for c in t.columns])
 
 
 def _runs(

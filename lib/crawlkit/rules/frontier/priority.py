@@ -52,16 +52,17 @@ def points(
 
 
 def points_sql(now_s: float) -> str:
-    """`points` as a Spark SQL expression over quality, depth, last_fetch, interval_s, class,
-    source, url, boost.
-    """
-    age = f"greatest({now_s!r}D - double(last_fetch), 0D)"
+    """`points` as SQL over quality, depth, last_fetch, interval_s, class, source, url, boost."""
+    age_s = f"greatest({round(now_s * 1e6)} - unix_micros(last_fetch), 0) / 1e6"
     freshness = (
-        f"CASE WHEN last_fetch IS NULL OR coalesce(interval_s, 0) = 0 THEN {FRESHNESS}D ELSE"
-        f" least({FRESHNESS}D, {FRESHNESS}D * {age} / interval_s) END"
+        f"CASE WHEN last_fetch IS NULL OR coalesce(interval_s, 0e0) = 0e0 THEN {FRESHNESS}e0"
+        f" ELSE least({FRESHNESS}e0, {FRESHNESS}e0 * ({age_s}) / interval_s) END"
     )
     return (
-        f"least(100D, greatest(0D, {AUTHORITY}D * quality + greatest(0D, {DEPTH}D - 2 * depth) +"
-        f" {freshness} + if(class = 'news', {NEWS}D, 0D) + if(source = 'sitemap', {SITEMAP}D, 0D) -"
-        f" if(contains(url, '?'), {QUERY_PENALTY}D, 0D) + coalesce(boost, 0D)))"
+        f"least(100e0, greatest(0e0, {AUTHORITY}e0 * quality"
+        f" + greatest(0e0, {DEPTH}e0 - 2 * depth) + {freshness}"
+        f" + CASE WHEN class = 'news' THEN {NEWS}e0 ELSE 0e0 END"
+        f" + CASE WHEN source = 'sitemap' THEN {SITEMAP}e0 ELSE 0e0 END"
+        f" - CASE WHEN contains(url, '?') THEN {QUERY_PENALTY}e0 ELSE 0e0 END"
+        " + coalesce(boost, 0e0)))"
     )

@@ -205,16 +205,17 @@ def pages_left(state: HostState, cfg: Politeness, now: float, until: float) -> t
 
 
 def pages_left_sql(cfg: Politeness, now: float, until: float) -> tuple[str, str]:
-    """`pages_left` of the day's quota and of the cycle's, as Spark SQL over quota_max, quota_day,
+    """`pages_left` of the day's quota and of the cycle's, as SQL over quota_max, quota_day,
     quota_used, cycle_quota_max, cycle_day, cycle_used (null: none).
     """
 
     def left(quota: int, days: int, own: str, begun: str, used: str) -> str:
         this, last = first_day(now, days), first_day(max(now, until), days)
-        pages = f"coalesce({own}, {quota}L)"
+        pages = f"coalesce({own}, {quota})"
+        begun_now = f"CAST({begun} AS bigint) = {this}"
         return (
-            f"greatest({pages} - if(cast({begun} AS bigint) = {this}, coalesce({used}, 0L), 0L),"
-            f" 0L) + {(last - this) // days} * {pages}"
+            f"greatest({pages} - CASE WHEN {begun_now} THEN coalesce({used}, 0) ELSE 0 END, 0)"
+            f" + {(last - this) // days} * {pages}"
         )
 
     return left(cfg.host_day_quota, 1, "quota_max", "quota_day", "quota_used"), left(

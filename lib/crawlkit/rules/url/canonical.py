@@ -22,7 +22,6 @@ from crawlkit.rules.url.policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_P
 
 __all__ = [
     "DEFAULT_POLICY",
-    "HOST_PATTERN",
     "SESSION_PARAMS",
     "TRACKING_PARAMS",
     "Parts",
@@ -31,6 +30,7 @@ __all__ = [
     "canonical_many",
     "canonicalize",
     "host_of",
+    "host_sql",
     "origin_of",
     "split",
     "text_of",
@@ -39,8 +39,6 @@ __all__ = [
 
 # of the input and of the result; crawl scope sets a lower limit (scope.max_url_bytes)
 MAX_URL_CHARS = 65_536
-# `host_of` as an expression that SQL's regexp_extract takes too: its first group is the host.
-HOST_PATTERN = r"^https?://(\[[^\]]*\]|[^/:?#]+)"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # Shapes that need no parser: no control, space or backslash, scheme in lower case, no credentials,
@@ -90,6 +88,11 @@ class Parts(NamedTuple):
     host: str
     port: int
     path_query: str
+
+
+def host_sql(url: str) -> str:
+    """`host_of` of a canonical URL as SQL. url: the name of its column."""
+    return f"regexp_replace(split_part({url}, '/', 3), ':[0-9]*$', '')"
 
 
 def canonicalize(
