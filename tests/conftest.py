@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process; loopback only."""
+"""One Spark session and one local engine for all tests of a process; loopback only."""
 
 from __future__ import annotations
 
@@ -45,6 +45,36 @@ def spark(tmp_path_factory):
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def local_engine(tmp_path_factory):
+    from crawlkit.engine.local_engine import LocalEngine
+
+    made = LocalEngine("800MB", 2, tmp_path_factory.mktemp("local"))
+    yield made
+    made.stop()
+
+
+ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    """An engine: the test runs on each."""
+    if request.param == "local":
+        return request.getfixturevalue("local_engine")
+    from crawlkit.engine.spark_engine import SparkEngine
+
+    return SparkEngine(request.getfixturevalue("spark"))
+
+
+@pytest.fixture(params=ENGINES)
+def engine_options(request):
+    """Options of Job for an engine: the test runs on each."""
+    if request.param == "local":
+        return {"engine": "local"}
+    return {"spark": request.getfixturevalue("spark")}
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,11 @@ from crawlkit.round.job import Job
 from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, jaccard, shingles
 from crawlkit.rules.url.canonical import url_key
 
-pytestmark = pytest.mark.spark
 NOW = 1_767_225_600.0
 
 
-def make(spark, folder, *sets) -> Job:
-    return Job(Crawl(folder, parse_config("", "test", sets)), quick=True, spark=spark)
+def make(options, folder, *sets) -> Job:
+    return Job(Crawl(folder, parse_config("", "test", sets)), quick=True, **options)
 
 
 def read(job: Job, texts: dict[str, str]):
@@ -65,7 +64,7 @@ def template(n: int, seed: int = 5, changed: int = 1) -> dict[str, str]:
 
 
 def rows_of(job: Job, name: str) -> list[str]:
-    return sorted(map(repr, job.read(name).collect()))
+    return sorted(map(repr, job.read(name).rows()))
 
 
 Texts = dict[str, list[str]]  # URL -> its texts, the newest last
@@ -142,9 +141,12 @@ def put(texts: Texts, new: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("anchors", [1, 10])
-def test_rounds_of_changing_pages(spark, tmp_path, anchors):
+def test_rounds_of_changing_pages(engine_options, tmp_path, anchors):
     """Three rounds in which pages come, change and become equal; each deduplicated twice."""
-    rng, job = random.Random(anchors), make(spark, tmp_path, f"dedup.block_anchors={anchors}")
+    rng, job = (
+        random.Random(anchors),
+        make(engine_options, tmp_path, f"dedup.block_anchors={anchors}"),
+    )
     families = [prose(rng) for _ in range(3)]
     texts: Texts = {}
     for _ in range(3):
@@ -166,7 +168,7 @@ def test_rounds_of_changing_pages(spark, tmp_path, anchors):
         assert clusters_with_evidence(job, texts) == components(texts)
 
 
-def test_a_page_joined_by_a_text_that_no_page_has_any_more(spark, tmp_path):
+def test_a_page_joined_by_a_text_that_no_page_has_any_more(engine_options, tmp_path):
     """The evidence is that text, by a page that had it; not that the two pages that are left were
     equal.
     """
@@ -179,7 +181,7 @@ def test_a_page_joined_by_a_text_that_no_page_has_any_more(spark, tmp_path):
         and verdict(" ".join(between), far)
         and not verdict(" ".join(base), far)
     )
-    job, texts = make(spark, tmp_path), {}
+    job, texts = make(engine_options, tmp_path), {}
     for new in (
         {"http://h.example/": " ".join(base), "http://h.example/between": " ".join(between)},
         {"http://h.example/between": " ".join(prose(rng)), "http://h.example/far": far},
@@ -192,11 +194,11 @@ def test_a_page_joined_by_a_text_that_no_page_has_any_more(spark, tmp_path):
     }
 
 
-def test_pages_of_one_template(spark, tmp_path):
+def test_pages_of_one_template(engine_options, tmp_path):
     """Three thousand nearly equal texts and three thousand equal ones in one round, and again with
     other texts in the next: pairs follow the number of texts.
     """
-    job, texts = make(spark, tmp_path), {}
+    job, texts = make(engine_options, tmp_path), {}
     for n in range(2):
         rng = random.Random(n)
         base = prose(rng)

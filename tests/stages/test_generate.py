@@ -4,15 +4,14 @@ by which of them.
 
 from __future__ import annotations
 
-import pytest
 from crawlkit.config import Config
 from crawlkit.rules.politeness.host_state import HostState, pages_left
 from crawlkit.stages.generate import Orders, mark_orders, select_due
 from crawlkit.tables import TABLES
 
-from tests.stages.test_fold import frame, row
+from tests.frames import collect, frame
+from tests.stages.test_fold import row
 
-pytestmark = pytest.mark.spark
 NOON = 19676.5 * 86_400  # 2023-11-15; its cycle of 30 days began on day 19650
 CFG = Config.model_validate(
     {
@@ -55,7 +54,7 @@ HOSTS = {
 }
 
 
-def chosen(spark, cfg, clock_now):
+def chosen(engine, cfg, clock_now):
     rows = [
         row(
             0, url_key=f"{h}{n}".encode(), url=f"http://{h}/{n}", host=h, domain=h, next_fetch=100.0
@@ -77,17 +76,19 @@ def chosen(spark, cfg, clock_now):
         for h, (day, cycle, ms, *_) in HOSTS.items()
         if h != "few.example"
     ]  # one that has no row yet
-    crawldb = mark_orders(frame(spark, "crawldb", rows), Orders())
-    out = select_due(
-        crawldb,
-        frame(spark, "hostdb", hosts),
-        frame(spark, "host_ranks", []),
-        cfg,
-        200.0,
-        clock_now,
-        1,
-        {h: p for h, (_, _, _, p, *_) in HOSTS.items()},
-    ).collect()
+    crawldb = mark_orders(frame(engine, "crawldb", rows), Orders())
+    out = collect(
+        select_due(
+            crawldb,
+            frame(engine, "hostdb", hosts),
+            frame(engine, "host_ranks", []),
+            cfg,
+            200.0,
+            clock_now,
+            1,
+            {h: p for h, (_, _, _, p, *_) in HOSTS.items()},
+        )
+    )
     return {
         h: (
             sum(r.host == h and r.left_out is None for r in out),
@@ -104,29 +105,29 @@ def chosen(spark, cfg, clock_now):
     }
 
 
-def test_quotas_and_delays_cap_each_host_and_what_is_left_out_is_counted(spark):
-    assert chosen(spark, CFG, NOON) == {
+def test_quotas_and_delays_cap_each_host_and_what_is_left_out_is_counted(engine):
+    assert chosen(engine, CFG, NOON) == {
         h: (n, (why, due - n) if why else None) for h, (*_, due, n, why) in HOSTS.items()
     }
 
 
-def test_a_day_that_begins_in_the_round_gives_its_pages(spark):
-    got = chosen(spark, CFG, 19677 * 86_400 - 600.0)
+def test_a_day_that_begins_in_the_round_gives_its_pages(engine):
+    got = chosen(engine, CFG, 19677 * 86_400 - 600.0)
     assert got["today.example"] == (5, None)
     assert got["fresh.example"] == (12, ("host_round_quota", 3))
     assert got["cycle.example"] == (1, ("host_cycle_quota", 4))
 
 
-def test_the_rows_that_stand_for_others_take_no_place_in_the_budget(spark):
+def test_the_rows_that_stand_for_others_take_no_place_in_the_budget(engine):
     cfg = CFG.model_copy(update={"round": CFG.round.model_copy(update={"max_urls": 20})})
-    got = chosen(spark, cfg, NOON)
+    got = chosen(engine, cfg, NOON)
     assert sum(n for n, _ in got.values()) == 20
     assert {h: left for h, (_, left) in got.items()} == {
         h: (why, due - n) if why else None for h, (*_, due, n, why) in HOSTS.items()
     }
 
 
-def test_sql_says_what_the_rule_says(spark):
+def test_sql_says_what_the_rule_says(engine):
     for minutes in (1, 60, 13 * 60, 5 * 24 * 60):
         cfg = Config.model_validate(
             {
@@ -134,7 +135,7 @@ def test_sql_says_what_the_rule_says(spark):
                 "round": {"minutes": minutes, "urls_per_host": 10**6},
             }
         )
-        for h, (n, _) in chosen(spark, cfg, NOON).items():
+        for h, (n, _) in chosen(engine, cfg, NOON).items():
             day, cycle, ms, own, due, *_ = HOSTS[h]
             state = HostState(
                 h,
@@ -148,11 +149,11 @@ def test_sql_says_what_the_rule_says(spark):
                 ), (h, minutes)
 
 
-def test_an_earlier_hostdb_has_nothing_used(spark):
+def test_an_earlier_hostdb_has_nothing_used(engine):
     """Its columns are null after reading (adapters/lake/delta.py)."""
-    hosts = frame(spark, "hostdb", [{"host": "a.example", "quota_used": 9, "quota_day": "19676"}])
+    hosts = frame(engine, "hostdb", [{"host": "a.example", "quota_used": 9, "quota_day": "19676"}])
     crawldb = frame(
-        spark,
+        engine,
         "crawldb",
         [
             row(
@@ -166,12 +167,12 @@ def test_an_earlier_hostdb_has_nothing_used(spark):
         ],
     )
     crawldb = mark_orders(crawldb, Orders())
-    out = select_due(crawldb, hosts, frame(spark, "host_ranks", []), CFG, 200.0, NOON, 1).collect()
+    out = collect(select_due(crawldb, hosts, frame(engine, "host_ranks", []), CFG, 200.0, NOON, 1))
     assert [(r.left_reason, r.left_out) for r in out] == [(None, None), ("host_day_quota", 2)]
     assert {c.name for c in TABLES["hostdb"].columns} >= {"cycle_used", "cycle_day"}
 
 
-def test_what_may_not_be_fetched_is_counted_by_its_reason(spark):
+def test_what_may_not_be_fetched_is_counted_by_its_reason(engine):
     """Decision 10: no due row goes without a word. One host of each reason, three rows each."""
     names = ("barred.example", "waits.example", "stopped.example", "a.parked.example", "ok.example")
     rows = [
@@ -191,15 +192,17 @@ def test_what_may_not_be_fetched_is_counted_by_its_reason(spark):
         {"host": "waits.example", "next_allowed_at": NOON + CFG.round.minutes * 60},
     ]
     orders = Orders(hosts=["stopped.example"], domains=["parked.example"])
-    due = select_due(
-        mark_orders(frame(spark, "crawldb", rows), orders),
-        frame(spark, "hostdb", hosts),
-        frame(spark, "host_ranks", []),
-        CFG,
-        200.0,
-        NOON,
-        1,
-    ).collect()
+    due = collect(
+        select_due(
+            mark_orders(frame(engine, "crawldb", rows), orders),
+            frame(engine, "hostdb", hosts),
+            frame(engine, "host_ranks", []),
+            CFG,
+            200.0,
+            NOON,
+            1,
+        )
+    )
     assert {r.host: (r.left_reason, r.left_out) for r in due if r.left_out is not None} == {
         "barred.example": ("host_blocked", 3),
         "waits.example": ("retry_after", 3),

@@ -15,13 +15,13 @@ from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.url.canonical import url_key
 from crawlkit.stages import fold
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds]
+pytestmark = pytest.mark.rounds
 NOW = 1_767_225_600.0
 
 
-def make(spark, folder) -> Job:
+def make(options, folder) -> Job:
     return Job(
-        Crawl(folder, parse_config("", "test", ("frontier.buckets=8",))), quick=True, spark=spark
+        Crawl(folder, parse_config("", "test", ("frontier.buckets=8",))), quick=True, **options
     )
 
 
@@ -59,15 +59,15 @@ def known(job: Job) -> set[str]:
 
 
 def waiting(job: Job) -> set[str]:
-    return {r.url for r in read_live_log(job)[0].select("url").collect()}
+    return {r["url"] for r in read_live_log(job)[0].select("url").rows()}
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_url_is_lost(spark, tmp_path, monkeypatch, seed):
+def test_no_url_is_lost(engine_options, tmp_path, monkeypatch, seed):
     """Three rounds parse and update in a drawn order, a drawn share of the buckets is folded each
     time.
     """
-    rng, job = random.Random(seed), make(spark, tmp_path)
+    rng, job = random.Random(seed), make(engine_options, tmp_path)
     monkeypatch.setattr(
         fold,
         "choose_fold",
@@ -99,8 +99,10 @@ def test_no_url_is_lost(spark, tmp_path, monkeypatch, seed):
     assert known(job) == written and waiting(job) == set()
 
 
-def test_what_a_parse_run_again_found_reaches_the_frontier_by_another_update(spark, tmp_path):
-    job = make(spark, tmp_path)
+def test_what_a_parse_run_again_found_reaches_the_frontier_by_another_update(
+    engine_options, tmp_path
+):
+    job = make(engine_options, tmp_path)
     round_ = job.crawl.open_round(NOW)
     parsed(job, round_, range(4))
     job.run("update", round_)
@@ -109,8 +111,8 @@ def test_what_a_parse_run_again_found_reaches_the_frontier_by_another_update(spa
     assert known(job) == {f"http://h{k}.example/" for k in range(6)}
 
 
-def test_new_seeds_of_a_round_that_has_updated_the_frontier_are_refused(spark, tmp_path):
-    job = make(spark, tmp_path)
+def test_new_seeds_of_a_round_that_has_updated_the_frontier_are_refused(engine_options, tmp_path):
+    job = make(engine_options, tmp_path)
     round_ = job.crawl.open_round(NOW)
     first = ["http://a.example/", "http://b.example/"]
     job.run("inject", round_, lines=first)
