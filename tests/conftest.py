@@ -7,6 +7,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from tests.engines import ENGINES
+
 # How long an example takes is the machine's affair: under load, laws failed by it alone.
 settings.register_profile("whole", deadline=None)
 settings.register_profile("quick", max_examples=25, deadline=None)  # `make check`
@@ -56,9 +58,6 @@ def local_engine(tmp_path_factory):
     made.stop()
 
 
-ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
-
-
 @pytest.fixture(params=ENGINES)
 def engine(request):
     """An engine: the test runs on each."""
@@ -69,17 +68,20 @@ def engine(request):
     return SparkEngine(request.getfixturevalue("spark"))
 
 
-@pytest.fixture(params=ENGINES)
-def engine_options(request):
-    """Options of Job for an engine: the test runs on each."""
+@pytest.fixture(scope="session", params=ENGINES)
+def on(request):
+    """Options of Job for an engine; commands that tests start use the same one."""
+    from tests.rounds import crawlproc
+
+    crawlproc.ENGINE = request.param
     if request.param == "local":
         return {"engine": "local"}
     return {"spark": request.getfixturevalue("spark")}
 
 
 @pytest.fixture(scope="session")
-def known_crawl(spark, tmp_path_factory):
+def known_crawl(on, tmp_path_factory):
     from tests.rounds.known_crawl import known
 
     folder = tmp_path_factory.mktemp("known")
-    return known(spark, folder, folder / "crawl")
+    return known(on, folder, folder / "crawl")

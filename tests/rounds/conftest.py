@@ -26,7 +26,7 @@ def package(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def on_a_folder(spark, tmp_path_factory) -> dict:
+def on_a_folder(on, tmp_path_factory) -> dict:
     """What the tables hold after the round on a local folder, and in each of their versions."""
     from tests.fakeweb import EPOCH
     from tests.rounds.crawlproc import FIXED, facts
@@ -34,7 +34,7 @@ def on_a_folder(spark, tmp_path_factory) -> dict:
     from tests.rounds.test_kills import WEB, World, versions
 
     with World(tmp_path_factory.mktemp("folder"), None) as w:
-        job = w.job(spark)
+        job = w.job(on)
         job.run("inject", job.crawl.open_round(EPOCH), lines=sorted(WEB.pages))
         go(job)
         return facts(w.data) | {"versions": {name: versions(w.data, name) for name in FIXED}}

@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 
 from tests.fakeweb import EPOCH, FakeWeb, Server, build
 
+ENGINE = "local"  # of the commands that tests start; the fixture `on` sets it
 ROOT = Path(__file__).resolve().parents[2]
 # a small crawl that reaches its end (nothing due at a fixed time) after three rounds, with leases
 # that a killed slot gives up soon
@@ -73,7 +74,7 @@ def settings(web: FakeWeb, server: Server, folder: Path, **changes: Any) -> Path
     import yaml
 
     tree = web.config(server.port)
-    for key, value in {**SHORT, **changes}.items():
+    for key, value in {**SHORT, "engine.name": ENGINE, **changes}.items():
         section, name = key.split(".")
         tree.setdefault(section, {})[name] = value
     path = folder / "crawl.yaml"

@@ -14,10 +14,10 @@ from tests.fakeweb import DAY_S, EPOCH, Policy, Process, build, every, expected,
 SCALE, SEED = 0.1, 7
 
 
-def crawl_web(spark, folder, web, server, nows, sets=(), seed_rounds=1):
+def crawl_web(on, folder, web, server, nows, sets=(), seed_rounds=1):
     """Rounds at the given nominal times; the job."""
     cfg = parse_config(web.config_yaml(server.port), "fakeweb", sets)
-    job = Job(Crawl(folder, cfg), quick=True, spark=spark)
+    job = Job(Crawl(folder, cfg), quick=True, **on)
     for n, now in enumerate(nows):
         server.set_day(int((now - EPOCH) // DAY_S))
         round_ = job.crawl.open_round(now)
@@ -27,7 +27,7 @@ def crawl_web(spark, folder, web, server, nows, sets=(), seed_rounds=1):
     return job
 
 
-def known(spark, folder, place, sets=()):
+def known(on, folder, place, sets=()):
     """The web, the job, the server's log, the right answer.
 
     `folder` takes the log, `place` (a folder or in S3) the crawl.
@@ -35,7 +35,7 @@ def known(spark, folder, place, sets=()):
     web = build(SEED, SCALE)
     nows = (*every(600, 4), EPOCH + 1.1 * DAY_S, EPOCH + 4.2 * DAY_S)
     with Process(folder, seed=SEED, scale=SCALE) as server:
-        job = crawl_web(spark, place, web, server, nows, sets)
+        job = crawl_web(on, place, web, server, nows, sets)
         time.sleep(0.2)
         log = load_log(server.log)
     return web, job, log, expected(web, Policy(nows=nows))

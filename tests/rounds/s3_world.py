@@ -54,7 +54,7 @@ def s3_server(name: str, folder):
 class S3World(World):
     """The same with the crawl in S3, its seeds injected there."""
 
-    def __init__(self, spark, folder, endpoint: str, **changes: object) -> None:
+    def __init__(self, on, folder, endpoint: str, **changes: object) -> None:
         super().__init__(
             folder,
             None,
@@ -67,7 +67,7 @@ class S3World(World):
             },
         )
         self.data = f"s3a://{new_bucket(endpoint)}/{folder.name}"
-        job = self.job(spark)
+        job = self.job(on)
         job.run("inject", job.crawl.open_round(EPOCH), lines=sorted(WEB.pages))
 
 

@@ -17,6 +17,7 @@ from crawlkit.round.job import Job
 from crawlkit.rules.url.domains import host_bucket
 from crawlkit.runtime.cpu_time import cpu_s, process_tree
 
+from tests.engines import ON_LOCAL
 from tests.frontier_rows import known_urls
 
 NOW = 1_790_000_000.0
@@ -35,7 +36,7 @@ def hosts(buckets: int) -> list[str]:
     return list(found.values())
 
 
-def rounds_cost(spark, folder, known: int, buckets: int) -> tuple[float, int, int]:
+def rounds_cost(on, folder, known: int, buckets: int) -> tuple[float, int, int]:
     """CPU of the process tree in ROUNDS equal rounds with `known` URLs in `buckets` buckets, the
     median; buckets taken and pages fetched in each.
     """
@@ -60,7 +61,7 @@ def rounds_cost(spark, folder, known: int, buckets: int) -> tuple[float, int, in
                 },
             }
         )
-        job = Job(Crawl(folder, cfg), quick=True, spark=spark)
+        job = Job(Crawl(folder, cfg), quick=True, **on)
         assert known_urls(job, known // buckets, 20, NOW + 1e7, NOW) == known
         costs, taken, pages = [], set(), set()
         for n in range(ROUNDS):
@@ -76,14 +77,14 @@ def rounds_cost(spark, folder, known: int, buckets: int) -> tuple[float, int, in
         return statistics.median(costs), max(taken), max(pages)
 
 
-@pytest.mark.spark
+@ON_LOCAL
 @pytest.mark.rounds
 @pytest.mark.slow
-def test_four_times_the_known_urls_cost_a_round_at_most_a_third_more(spark, tmp_path, capsys):
-    rounds_cost(spark, tmp_path / "warm", 6400, BUCKETS)
+def test_four_times_the_known_urls_cost_a_round_at_most_a_third_more(on, tmp_path, capsys):
+    rounds_cost(on, tmp_path / "warm", 6400, BUCKETS)
     began = time.monotonic()
-    small, taken_small, pages_small = rounds_cost(spark, tmp_path / "small", SMALL, BUCKETS)
-    large, taken_large, pages_large = rounds_cost(spark, tmp_path / "large", 4 * SMALL, 4 * BUCKETS)
+    small, taken_small, pages_small = rounds_cost(on, tmp_path / "small", SMALL, BUCKETS)
+    large, taken_large, pages_large = rounds_cost(on, tmp_path / "large", 4 * SMALL, 4 * BUCKETS)
     with capsys.disabled():
         print(
             f"\n{SMALL:,} known: {small:.1f} CPU s a round; {4 * SMALL:,} known: {large:.1f}; ratio"

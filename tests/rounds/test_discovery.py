@@ -15,7 +15,10 @@ from crawlkit.local.web_server import Reply, Request, WebServer
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds]
+from tests.engines import ON_LOCAL
+from tests.frames import collect
+
+pytestmark = [ON_LOCAL, pytest.mark.rounds]
 EPOCH, DAY_S = 1_767_225_600.0, 86_400.0  # 2026-01-01
 HOSTS = {
     "shop.example": "127.81.0.1",
@@ -163,7 +166,7 @@ def web() -> dict[str, tuple[str, bytes]]:
 
 
 @pytest.fixture(scope="module")
-def crawled(spark, tmp_path_factory):
+def crawled(on, tmp_path_factory):
     pages, log = web(), []
 
     def answer(request: Request) -> Reply:
@@ -197,9 +200,7 @@ def crawled(spark, tmp_path_factory):
                 }.items()
             ),
         )
-        job = Job(
-            Crawl(tmp_path_factory.mktemp("discovery") / "crawl", cfg), quick=True, spark=spark
-        )
+        job = Job(Crawl(tmp_path_factory.mktemp("discovery") / "crawl", cfg), quick=True, **on)
         for n, now in enumerate(
             (
                 EPOCH,
@@ -243,7 +244,7 @@ def crawled(spark, tmp_path_factory):
             run_round(job, round_, last=n == 5)
     finally:
         server.stop()
-    rows = {r.url: r for r in job.read("crawldb").collect()}
+    rows = {r.url: r for r in collect(job.read("crawldb"))}
     return job, rows, log
 
 
@@ -288,7 +289,7 @@ def test_robots_and_cross_submit_rules_hold_for_what_a_sitemap_names(crawled):
         and asked(log, "http://shop.example/private/x") == 0
     )
     assert "http://stranger.example/x" not in rows and asked(log, "http://stranger.example/x") == 0
-    assert {r.item for r in job.read("rejects").where("reason = 'sitemap_foreign'").collect()} == {
+    assert {r.item for r in collect(job.read("rejects").where("reason = 'sitemap_foreign'"))} == {
         "http://stranger.example/x"
     }
 
@@ -320,7 +321,7 @@ def test_a_feed_is_polled_and_its_new_entry_is_fetched_at_once(crawled):
 
 def test_other_types_get_their_text(crawled):
     job, _, _ = crawled
-    got = {r.url: r for r in job.read("pages").where("kind IN ('text', 'json', 'pdf')").collect()}
+    got = {r.url: r for r in collect(job.read("pages").where("kind IN ('text', 'json', 'pdf')"))}
     assert "rope" in got["http://shop.example/note.txt"].text
     assert "anchors and chains" in got["http://shop.example/data.json"].text
     assert "Tides and harbours" in got["http://shop.example/doc.pdf"].text
@@ -329,7 +330,7 @@ def test_other_types_get_their_text(crawled):
 def test_outlinks_of_one_shape_are_flagged(crawled):
     job, _, _ = crawled
     assert {
-        r.url for r in job.read("pages").where("array_contains(flags, 'many_same_shape')").collect()
+        r.url for r in collect(job.read("pages").where("array_contains(flags, 'many_same_shape')"))
     } == {"http://catalog.example/"}
 
 

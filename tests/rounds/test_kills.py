@@ -42,7 +42,7 @@ from tests.rounds.crawlproc import (
     table_place,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds, pytest.mark.slow]
+pytestmark = [pytest.mark.rounds, pytest.mark.slow]
 ROUND_ID = "r000001"
 WEB = steady_web()
 
@@ -58,8 +58,8 @@ class World:
         self.config = settings(WEB, self.server, folder, **{"scope.max_depth": 0, **changes})
         self.started: list[subprocess.Popen[str]] = []
 
-    def job(self, spark) -> Job:
-        return Job(Crawl(self.data, load_config(self.config)), quick=True, spark=spark)
+    def job(self, on) -> Job:
+        return Job(Crawl(self.data, load_config(self.config)), quick=True, **on)
 
     def start(self, *args: object, **env: str) -> subprocess.Popen[str]:
         """`crawlkit round` in a session of its own, so that all its processes are known."""
@@ -98,11 +98,11 @@ class World:
             "KILL": f"{point}:{n}:{counted}",
         }
 
-    def to_parse(self, spark) -> None:
+    def to_parse(self, on) -> None:
         """The rerun up to parse as another driver in this process, whose JVM is warm; later stages
         read nothing else.
         """
-        job = self.job(spark)
+        job = self.job(on)
         round_ = job.crawl.round(ROUND_ID)
         with job.driving(round_):
             for stage in ("fetch", "commit", "parse"):
@@ -126,19 +126,19 @@ class World:
         time.sleep(settle_s)
         return load_log(self.folder / "web.jsonl")
 
-    def is_sound_to_parse(self, spark, unkilled: dict) -> None:
+    def is_sound_to_parse(self, on, unkilled: dict) -> None:
         names = ("fetchlist", "captures", "pages", "links")
         mine = facts(self.data)
         assert differences({n: unkilled[n] for n in names}, {n: mine[n] for n in names}) == []
-        self.is_polite(self.job(spark).cfg)
+        self.is_polite(self.job(on).cfg)
 
-    def is_sound(self, spark, unkilled: dict) -> None:
+    def is_sound(self, on, unkilled: dict) -> None:
         """The tables are the unkilled crawl's, at no time had a reader seen another state of one;
         the round is over, the server saw no rudeness.
         """
         assert differences({n: unkilled[n] for n in FIXED}, facts(self.data)) == []
         self.was_never_half(unkilled)
-        crawl = self.job(spark).crawl
+        crawl = self.job(on).crawl
         assert crawl.round(ROUND_ID).state == "closed" and crawl.claims() == {}
         self.is_polite(crawl.cfg)
 
@@ -202,8 +202,8 @@ def processes(root: int, word: str = "") -> list[int]:
 
 
 def workers(root: int) -> list[int]:
-    """Python workers: those that the daemons forked."""
-    daemons = processes(root, "pyspark.daemon")
+    """Python workers: those that Spark's daemons or the local engine's server forked."""
+    daemons = processes(root, "pyspark.daemon") + processes(root, "crawlkit.engine.worker_main")
     return [
         pid
         for pid in daemons
@@ -245,31 +245,31 @@ def ended(process: subprocess.Popen[str], timeout: float = 300.0) -> Done:
 
 
 @pytest.fixture(scope="module")
-def seeded(spark, tmp_path_factory) -> Path:
+def seeded(on, tmp_path_factory) -> Path:
     """A crawl's folder with all pages of the web injected into its first, open round."""
     folder = tmp_path_factory.mktemp("seeded")
     with World(folder, None) as w:
-        job = w.job(spark)
+        job = w.job(on)
         job.run("inject", job.crawl.open_round(EPOCH), lines=sorted(WEB.pages))
     return w.data
 
 
 @pytest.fixture(scope="module")
-def planned(spark, seeded, tmp_path_factory) -> Path:
+def planned(on, seeded, tmp_path_factory) -> Path:
     """The same with its fetch list."""
     with World(tmp_path_factory.mktemp("planned"), seeded) as w:
-        job = w.job(spark)
+        job = w.job(on)
         job.run("generate", job.crawl.round(ROUND_ID))
     return w.data
 
 
 @pytest.fixture(scope="module")
-def unkilled(spark, seeded, tmp_path_factory) -> Iterator[tuple[World, dict]]:
+def unkilled(on, seeded, tmp_path_factory) -> Iterator[tuple[World, dict]]:
     """The round without any trouble, all its stages run again at its end, and what the
     tables hold.
     """
     with World(tmp_path_factory.mktemp("unkilled"), seeded) as w:
-        job = w.job(spark)
+        job = w.job(on)
         round_ = job.crawl.round(ROUND_ID)
         for stage in ROUND:
             job.run(stage, round_)
@@ -282,28 +282,28 @@ def unkilled(spark, seeded, tmp_path_factory) -> Iterator[tuple[World, dict]]:
 
 
 @pytest.fixture(scope="module")
-def fetched(spark, planned, tmp_path_factory) -> dict:
+def fetched(on, planned, tmp_path_factory) -> dict:
     """What the tables hold after an unkilled parse."""
     with World(tmp_path_factory.mktemp("fetched"), planned) as w:
-        w.to_parse(spark)
+        w.to_parse(on)
         return facts(w.data)
 
 
 @pytest.fixture(scope="module")
-def committed(spark, planned, tmp_path_factory) -> Path:
+def committed(on, planned, tmp_path_factory) -> Path:
     """The round up to parse, which is next."""
     with World(tmp_path_factory.mktemp("committed"), planned) as w:
-        job = w.job(spark)
+        job = w.job(on)
         for stage in ("fetch", "commit"):
             job.run(stage, job.crawl.round(ROUND_ID))
     return w.data
 
 
 @pytest.fixture(scope="module")
-def parsed(spark, committed, tmp_path_factory) -> dict:
+def parsed(on, committed, tmp_path_factory) -> dict:
     """What parse counts and what the tables hold after it."""
     with World(tmp_path_factory.mktemp("parsed"), committed) as w:
-        job = w.job(spark)
+        job = w.job(on)
         counts = job.run("parse", job.crawl.round(ROUND_ID))
         return {"counts": counted(counts), "tables": parse_tables(w.data)}
 
@@ -342,16 +342,16 @@ def test_a_stage_run_again_after_all_later_ones_changes_nothing(unkilled, stage)
     assert unkilled[0].again_at_the_end[stage] == []
 
 
-def test_a_stage_run_twice_changes_nothing(spark, seeded, unkilled, tmp_path):
+def test_a_stage_run_twice_changes_nothing(on, seeded, unkilled, tmp_path):
     with World(tmp_path, seeded) as w:
-        job = w.job(spark)
+        job = w.job(on)
         round_ = job.crawl.round(ROUND_ID)
         for stage in ("inject", *ROUND):
             if stage != "inject":
                 job.run(stage, round_)
             assert (stage, _repeat(job, round_, stage, **_options(stage))) == (stage, [])
         job.crawl.close(round_)
-        w.is_sound(spark, unkilled[1])
+        w.is_sound(on, unkilled[1])
 
 
 def test_repeats_asked_nobody(unkilled):
@@ -376,26 +376,26 @@ def test_a_finished_round_run_again_changes_nothing(unkilled):
 
 
 # -- killed ----------------------------------------------------------------------------
-def test_a_driver_killed_while_it_fetches(spark, planned, fetched, tmp_path):
+def test_a_driver_killed_while_it_fetches(on, planned, fetched, tmp_path):
     """Its JVM and workers are left to themselves; another driver starts at once."""
     with World(tmp_path, planned) as w:
         first = w.start()
         assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 60, first)
         first.kill()
         first.wait()
-        w.to_parse(spark)
-        w.is_sound_to_parse(spark, fetched)
+        w.to_parse(on)
+        w.is_sound_to_parse(on, fetched)
         assert most_asked(w.log()) == 2
 
 
-def test_a_worker_killed_while_it_fetches(spark, planned, fetched, tmp_path):
+def test_a_worker_killed_while_it_fetches(on, planned, fetched, tmp_path):
     """Spark starts the task again within the same run."""
     with World(tmp_path, planned) as w, ThreadPoolExecutor(1) as thread:
-        done = thread.submit(w.to_parse, spark)
+        done = thread.submit(w.to_parse, on)
         assert wait_for(lambda: done.done() or len(load_log(tmp_path / "web.jsonl")) > 60)
         os.kill(random.Random(1).choice(workers(os.getpid())), signal.SIGKILL)
         done.result()
-        w.is_sound_to_parse(spark, fetched)
+        w.is_sound_to_parse(on, fetched)
         assert most_asked(w.log()) <= 2
 
 
@@ -410,7 +410,7 @@ WHO = {
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("victim", WHO)
-def test_killed_at_random_moments(spark, seeded, unkilled, tmp_path, victim, seed):
+def test_killed_at_random_moments(on, seeded, unkilled, tmp_path, victim, seed):
     """Five kills -9, each at a moment drawn from what is left of a crawl's life, then it is let
     through.
     """
@@ -421,7 +421,7 @@ def test_killed_at_random_moments(spark, seeded, unkilled, tmp_path, victim, see
         with World(tmp_path / str(n), seeded, **changes) as w:
             while kill_and_end(w, rng, victim, killed) != 0:
                 assert len(killed) <= KILLS
-            w.is_sound(spark, unkilled[1])
+            w.is_sound(on, unkilled[1])
         if len(killed) == KILLS:
             break
     print(f"{victim} {seed}: killed in", *killed)
@@ -470,7 +470,7 @@ POINTS = {
 }  # how many of them one run passes at least, but for its end
 
 
-def test_killed_between_files_commits_and_marks(spark, seeded, unkilled, tmp_path):
+def test_killed_between_files_commits_and_marks(on, seeded, unkilled, tmp_path):
     """Whoever passes the point, driver or worker, kills itself there; the next run goes on."""
     rng = random.Random(1)
     points = [
@@ -485,13 +485,13 @@ def test_killed_between_files_commits_and_marks(spark, seeded, unkilled, tmp_pat
                 code = ended(w.start(**(w.kill_at(*points.pop()) if points else {}))).code
                 assert code in (0, 1, -signal.SIGKILL)
                 w.was_never_half(unkilled[1])
-            w.is_sound(spark, unkilled[1])
+            w.is_sound(on, unkilled[1])
         if not points:
             break
 
 
 @pytest.mark.parametrize("n", [1, 4, 6])
-def test_a_task_of_parse_killed_in_its_files(spark, committed, parsed, tmp_path, n):
+def test_a_task_of_parse_killed_in_its_files(on, committed, parsed, tmp_path, n):
     """Spark starts it again: no row is lost or there twice, the counts are those of one run, what
     it left behind is for VACUUM alone.
     """
@@ -500,7 +500,7 @@ def test_a_task_of_parse_killed_in_its_files(spark, committed, parsed, tmp_path,
         assert done.code == 0, done.err
         assert counted(done.said) == parsed["counts"]
         assert differences(parsed["tables"], parse_tables(w.data)) == []
-        job = w.job(spark)
+        job = w.job(on)
         assert any(set.difference(*files_of(w.data, name)) for name in parsed["tables"])
         with job.crawl.lock:
             for name in parsed["tables"]:
@@ -517,19 +517,19 @@ def files_of(data: Path, name: str) -> tuple[set[str], set[str]]:
 
 
 def test_parsed_rows_that_are_lost_between_two_commits(
-    spark, committed, parsed, tmp_path, monkeypatch
+    on, committed, parsed, tmp_path, monkeypatch
 ):
     """As by the end of an executor: found rows are made again after the files of pages have been
     told of.
     """
     with World(tmp_path, committed) as w:
-        job = w.job(spark)
+        job = w.job(on)
         commit, lost = job.tables.commit, []
 
         def losing(name, adds, part):
             commit(name, adds, part)
             if name == "links":
-                for rdd in spark.sparkContext._jsc.getPersistentRDDs().values():
+                for rdd in job.spark.sparkContext._jsc.getPersistentRDDs().values():
                     lost.append(rdd.unpersist(True))
 
         monkeypatch.setattr(job.tables, "commit", losing)
@@ -540,7 +540,7 @@ def test_parsed_rows_that_are_lost_between_two_commits(
 
 
 def test_executors_that_were_frozen_wake_after_a_second_driver_has_finished(
-    spark, seeded, unkilled, tmp_path
+    on, seeded, unkilled, tmp_path
 ):
     with World(tmp_path, seeded, **{"spark.master": "local-cluster[2,1,1024]"}) as w:
         first = w.start()
@@ -565,10 +565,10 @@ def test_executors_that_were_frozen_wake_after_a_second_driver_has_finished(
         assert len(w.log()) == asked
         assert sorted((w.data / "state" / "parts").rglob("*.json*")) == parts
         assert differences(tables, everything(w.data)) == []
-        w.is_sound(spark, unkilled[1])
+        w.is_sound(on, unkilled[1])
 
 
-def test_a_frozen_driver_keeps_its_round_and_goes_on(spark, seeded, unkilled, tmp_path):
+def test_a_frozen_driver_keeps_its_round_and_goes_on(on, seeded, unkilled, tmp_path):
     with World(tmp_path, seeded) as w:
         first = w.start()
         assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 40, first)
@@ -577,17 +577,17 @@ def test_a_frozen_driver_keeps_its_round_and_goes_on(spark, seeded, unkilled, tm
         assert second.code == 3 and "held by another process" in second.err, second.err
         os.kill(first.pid, signal.SIGCONT)
         assert (done := ended(first)).code == 0, done.err
-        w.is_sound(spark, unkilled[1])
+        w.is_sound(on, unkilled[1])
 
 
-def test_two_drivers_of_one_round(spark, seeded, unkilled, tmp_path):
+def test_two_drivers_of_one_round(on, seeded, unkilled, tmp_path):
     with World(tmp_path, seeded) as w:
         both = [ended(p) for p in [w.start(), w.start()]]
         assert sorted(d.code for d in both) in ([0, 0], [0, 3]), [d.err for d in both]
-        w.is_sound(spark, unkilled[1])
+        w.is_sound(on, unkilled[1])
 
 
-def test_two_rounds_at_once(spark, seeded, unkilled, tmp_path):
+def test_two_rounds_at_once(on, seeded, unkilled, tmp_path):
     """The second takes what the first has not claimed: nothing is planned by both."""
     with World(tmp_path, seeded, **{"frontier.buckets_per_round": 4}) as w:
         first = w.start("round", "--round-id", ROUND_ID)
@@ -614,7 +614,7 @@ def test_two_rounds_at_once(spark, seeded, unkilled, tmp_path):
         assert {(r["cluster_id"], r["url"]) for r in _loaded(mine["duplicates"])} == {
             (r["cluster_id"], r["url"]) for r in _loaded(theirs["duplicates"])
         }
-        w.is_polite(w.job(spark).cfg)
+        w.is_polite(w.job(on).cfg)
 
 
 def _loaded(rows) -> list[dict]:
@@ -625,7 +625,7 @@ def _loaded(rows) -> list[dict]:
 
 # -- a full disk -----------------------------------------------------------------------
 @pytest.mark.parametrize("mib", [2, 4])
-def test_a_full_disk(spark, seeded, unkilled, tmp_path, mib):
+def test_a_full_disk(on, seeded, unkilled, tmp_path, mib):
     """On a file system of a few MiB the round ends with one message; with more room it finishes."""
     with World(tmp_path, None) as w:
         w.data.mkdir()
@@ -643,6 +643,6 @@ def test_a_full_disk(spark, seeded, unkilled, tmp_path, mib):
             assert "space" in done.err.splitlines()[-1], done.err
             subprocess.run(["mount", "-o", "remount,size=1g", str(w.data)], check=True)
             assert (done := w.again()).code == 0, done.err
-            w.is_sound(spark, unkilled[1])
+            w.is_sound(on, unkilled[1])
         finally:
             subprocess.run(["umount", "-l", str(w.data)], check=True)

@@ -13,18 +13,20 @@ from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
 from bench.realweb import PagesMissing, serve
+from tests.engines import ON_LOCAL
+from tests.frames import collect
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds, pytest.mark.slow]
+pytestmark = [ON_LOCAL, pytest.mark.rounds, pytest.mark.slow]
 MOST_ROUNDS = 20
 
 
-def test_every_page_of_the_real_web_is_fetched_whole_and_parsed(spark, tmp_path, capsys):
+def test_every_page_of_the_real_web_is_fetched_whole_and_parsed(on, tmp_path, capsys):
     try:
         with serve() as web:
             job = Job(
                 Crawl(tmp_path / "crawl", Config.model_validate(web.config())),
                 quick=True,
-                spark=spark,
+                **on,
             )
             began, rounds = time.monotonic(), 0
             while rounds < MOST_ROUNDS:
@@ -38,7 +40,9 @@ def test_every_page_of_the_real_web_is_fetched_whole_and_parsed(spark, tmp_path,
         pytest.skip(str(e))
     fetched = job.read("captures").where("is_outcome AND kind = 'page' AND outcome = 'fetched'")
     pages = job.read("pages")
-    assert fetched.join(pages, "capture_id", "left_anti").count() == 0, "fetched and not parsed"
+    lost = "SELECT f.* FROM {fetched} AS f ANTI JOIN {pages} AS p ON f.capture_id = p.capture_id"
+    missing = job.engine.query(lost, fetched=fetched, pages=pages).count()
+    assert missing == 0, "fetched and not parsed"
     assert (
         job.read("rejects")
         .where(
@@ -48,10 +52,10 @@ def test_every_page_of_the_real_web_is_fetched_whole_and_parsed(spark, tmp_path,
         .count()
         == 0
     )
-    rows = (
-        pages.where("kind = 'html'")
-        .select("host", "body_sha256", "text_bytes", "text_sha256", "charset", "flags")
-        .collect()
+    rows = collect(
+        pages.where("kind = 'html'").select(
+            "host", "body_sha256", "text_bytes", "text_sha256", "charset", "flags"
+        )
     )
     got = {r.body_sha256 for r in rows}
     assert got <= web.bodies, "a body that is no file"

@@ -18,6 +18,10 @@ from crawlkit.round.job import Job
 from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.slot.inputs import put_progress
 
+from tests.engines import ON_SPARK
+
+pytestmark = ON_SPARK
+
 EPOCH = 1_767_225_600.0
 HOSTS = {"a.example": "127.83.0.1", "b.example": "127.83.0.2", "c.example": "127.83.0.3"}
 REGIONS = {"eu": ["a.example", "*.de"], "us": ["b.example", "*.com"], "asia": ["*.jp"]}
@@ -53,7 +57,7 @@ def test_slots_of_a_region_are_its_own_and_an_address_stays_in_one():
 
 
 @pytest.fixture(scope="module")
-def world(spark, tmp_path_factory):
+def world(on, tmp_path_factory):
     asked: list[str] = []
 
     def answer(request: Request) -> Reply:
@@ -94,13 +98,12 @@ def world(spark, tmp_path_factory):
                     ),
                 ),
                 quick=True,
-                spark=spark,
+                **on,
             )
 
         yield job, asked
 
 
-@pytest.mark.spark
 @pytest.mark.rounds
 def test_a_round_by_regions_of_which_one_is_dead(world):
     make, asked = world

@@ -19,10 +19,11 @@ from crawlkit.observe.explain import explain
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
+from tests.engines import ON_LOCAL
 from tests.servers.name_server import NameServer
 from tests.servers.proxies import Proxy
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds, pytest.mark.slow]
+pytestmark = [ON_LOCAL, pytest.mark.rounds, pytest.mark.slow]
 EPOCH = 1_767_225_600.0  # 2026-01-01
 HTML = [("Content-Type", "text/html")]
 NAMES = ("quota", "cycle", "down", "slow", "wall", "denied", "phone", "plain")
@@ -38,8 +39,8 @@ DOWN_S = 30.0  # longer than a round: its rows are given back at once
 class Edges:
     """A crawl, its web, its proxies and its name server."""
 
-    def __init__(self, folder, spark):
-        self.folder, self.spark, self.log = folder, spark, []
+    def __init__(self, folder, on):
+        self.folder, self.on, self.log = folder, on, []
         self.healed = False
         self.server = WebServer([*HOSTS.values(), *FAR.values(), *NAMED.values()], self.answer)
         self.names = NameServer(NAMED)
@@ -116,7 +117,7 @@ class Edges:
                 parse_config("", "test", tuple(f"{k}={json.dumps(v)}" for k, v in keys.items())),
             ),
             quick=True,
-            spark=self.spark,
+            **self.on,
         )
 
     def round(self, now: float, lines=(), **changes):
@@ -158,11 +159,11 @@ class Edges:
 
 
 @pytest.fixture(scope="module")
-def rounds(spark, tmp_path_factory):
+def rounds(on, tmp_path_factory):
     """Four rounds: all hosts as they are; the broken one healed, in its time and after it; the name
     server gone.
     """
-    world = Edges(tmp_path_factory.mktemp("edges") / "crawl", spark)
+    world = Edges(tmp_path_factory.mktemp("edges") / "crawl", on)
     with world.server:
         port = world.server.port
         run_command(
@@ -301,14 +302,14 @@ def test_the_last_known_address_serves_when_no_name_server_answers(rounds):
 MANY = {f"many{n}.example": f"127.84.{n // 250}.{n % 250 + 1}" for n in range(500)}
 
 
-def test_twenty_thousand_urls_need_few_lookups(spark, tmp_path):
+def test_twenty_thousand_urls_need_few_lookups(on, tmp_path):
     """REQUIREMENTS E3: a hit rate of 95% at least, counted by the crawler, and from the name
     server's own log.
     """
     names, world = NameServer(MANY), Edges.__new__(Edges)
-    world.folder, world.spark, world.log, world.names, world.proxies = (
+    world.folder, world.on, world.log, world.names, world.proxies = (
         tmp_path / "crawl",
-        spark,
+        on,
         [],
         names,
         {},

@@ -26,7 +26,7 @@ from tests.rounds.test_submit import submit
 from tests.servers.fault_proxy import apart
 from tests.servers.s3_server import moto, new_bucket, versitygw
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds, pytest.mark.slow, NEEDS_S3_JARS]
+pytestmark = [pytest.mark.rounds, pytest.mark.slow, NEEDS_S3_JARS]
 
 
 @pytest.fixture(scope="module", params=["moto", "versitygw"])
@@ -37,12 +37,12 @@ def endpoint(request, tmp_path_factory):
 
 # -- killed, doubled -------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(2))
-def test_drivers_killed_at_random_moments(spark, endpoint, on_a_folder, tmp_path, seed):
+def test_drivers_killed_at_random_moments(on, endpoint, on_a_folder, tmp_path, seed):
     """Three kills -9 of the driver, each at a moment drawn from the round, then it is let
     through.
     """
     rng, killed = random.Random(seed), []
-    with S3World(spark, tmp_path, endpoint) as w:
+    with S3World(on, tmp_path, endpoint) as w:
         for _ in range(3):
             stage, pause_s = (
                 rng.choice(["generate", "fetch", "fetch", "commit", "parse", "dedup", "update"]),
@@ -69,13 +69,13 @@ def test_drivers_killed_at_random_moments(spark, endpoint, on_a_folder, tmp_path
             w.was_never_half(on_a_folder)
         print("killed in", *killed)
         assert (done := w.again()).code == 0, done.err
-        w.is_sound(spark, on_a_folder)
+        w.is_sound(on, on_a_folder)
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("CRAWLKIT_KILL_RUNS", 2))))
 @pytest.mark.parametrize("victim", ["driver", "executor"])
 def test_killed_in_fetch_and_commit_while_the_store_fails(
-    spark, endpoint, on_a_folder, tmp_path, victim, seed
+    on, endpoint, on_a_folder, tmp_path, victim, seed
 ):
     """Two kills -9, one in fetch and one in commit, of a crawl whose store fails 5% of its calls;
     then it is let through, the store as bad as before.
@@ -84,7 +84,7 @@ def test_killed_in_fetch_and_commit_while_the_store_fails(
     with (
         apart(endpoint, 0.05, seed, faults) as failing,
         S3World(
-            spark,
+            on,
             tmp_path,
             endpoint,
             **({"spark.master": "local-cluster[2,1,1024]"} if victim == "executor" else {}),
@@ -130,9 +130,9 @@ def test_killed_in_fetch_and_commit_while_the_store_fails(
             assert runs < 10, done.err
             assert done.code != 1 or done.err.splitlines()[-1].startswith("crawlkit: "), done.err
             done = ended(start())
-        w.is_sound(spark, on_a_folder)
-        maintain(w.job(spark), time.time() + 86_400)
-        assert list(w.job(spark).crawl.warc.unfinished()) == []
+        w.is_sound(on, on_a_folder)
+        maintain(w.job(on), time.time() + 86_400)
+        assert list(w.job(on).crawl.warc.unfinished()) == []
         assert run("reconcile", "--data", w.data, "--config", w.config, "--json").said["ok"]
     print(
         f"{victim} {seed}: killed in",
@@ -146,26 +146,26 @@ def test_killed_in_fetch_and_commit_while_the_store_fails(
     "point,n",
     [("in a file", 5), ("before a commit", 4), ("after a commit", 6), ("before a mark", 2)],
 )
-def test_killed_between_files_commits_and_marks(spark, endpoint, on_a_folder, tmp_path, point, n):
-    with S3World(spark, tmp_path, endpoint) as w:
+def test_killed_between_files_commits_and_marks(on, endpoint, on_a_folder, tmp_path, point, n):
+    with S3World(on, tmp_path, endpoint) as w:
         first = ended(w.start(**w.kill_at(point, n)))
         assert first.code in (0, 1, -signal.SIGKILL) and (tmp_path / f"{point} 0" / str(n)).exists()
         w.was_never_half(on_a_folder)
         assert first.code == 0 or (done := w.again()).code == 0, done.err
-        w.is_sound(spark, on_a_folder)
+        w.is_sound(on, on_a_folder)
 
 
-def test_two_drivers_of_one_round(spark, endpoint, on_a_folder, tmp_path):
-    with S3World(spark, tmp_path, endpoint) as w:
+def test_two_drivers_of_one_round(on, endpoint, on_a_folder, tmp_path):
+    with S3World(on, tmp_path, endpoint) as w:
         both = [ended(p) for p in [w.start(), w.start()]]
         assert sorted(d.code for d in both) in ([0, 0], [0, 3]), [d.err for d in both]
         assert most_asked(w.log()) == 1
-        w.is_sound(spark, on_a_folder)
+        w.is_sound(on, on_a_folder)
 
 
-def test_two_rounds_at_once(spark, endpoint, on_a_folder, tmp_path):
+def test_two_rounds_at_once(on, endpoint, on_a_folder, tmp_path):
     """The second takes what the first has not claimed: nothing is planned by both."""
-    with S3World(spark, tmp_path, endpoint, **{"frontier.buckets_per_round": 4}) as w:
+    with S3World(on, tmp_path, endpoint, **{"frontier.buckets_per_round": 4}) as w:
         both = [
             ended(p)
             for p in (
@@ -191,14 +191,14 @@ def test_two_rounds_at_once(spark, endpoint, on_a_folder, tmp_path):
         mine = facts(w.data)
         for name in ("crawldb", "ranks", "hostdb"):
             assert row_differences({name: on_a_folder[name]}, {name: mine[name]}) == []
-        w.is_polite(w.job(spark).cfg)
+        w.is_polite(w.job(on).cfg)
 
 
 def test_a_frozen_driver_wakes_after_another_has_taken_its_round(
-    spark, endpoint, on_a_folder, tmp_path
+    on, endpoint, on_a_folder, tmp_path
 ):
     """Its leases have run out and all is done: it changes nothing more."""
-    with S3World(spark, tmp_path, endpoint) as w:
+    with S3World(on, tmp_path, endpoint) as w:
         first = w.start()
         assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 40, first)
         os.kill(
@@ -214,13 +214,13 @@ def test_a_frozen_driver_wakes_after_another_has_taken_its_round(
         late = ended(first)
         assert late.code == 0 or late.err.splitlines()[-1].startswith("crawlkit: "), late.err
         assert len(w.log()) == asked
-        w.is_sound(spark, on_a_folder)
+        w.is_sound(on, on_a_folder)
 
 
-def test_submitted_stages(spark, package, endpoint, on_a_folder, tmp_path):
+def test_submitted_stages(on, package, endpoint, on_a_folder, tmp_path):
     """The JARs by --jars, the tables read and written by executors of their own."""
-    with S3World(spark, tmp_path, endpoint) as w:
-        job = w.job(spark)
+    with S3World(on, tmp_path, endpoint) as w:
+        job = w.job(on)
         round_ = job.crawl.round(ROUND_ID)
         for stage in ("generate", "fetch"):
             job.run(stage, round_)
@@ -230,13 +230,13 @@ def test_submitted_stages(spark, package, endpoint, on_a_folder, tmp_path):
             )
             assert done.code == 0, (done.out + done.err)[-3000:]
         go(job)
-        w.is_sound(spark, on_a_folder)
+        w.is_sound(on, on_a_folder)
 
 
 # -- the commands ----------------------------------------------------------------------
-def test_every_command_takes_a_crawl_in_s3(spark, endpoint, on_a_folder, tmp_path):
-    with S3World(spark, tmp_path, endpoint) as w:
-        job = w.job(spark)
+def test_every_command_takes_a_crawl_in_s3(on, endpoint, on_a_folder, tmp_path):
+    with S3World(on, tmp_path, endpoint) as w:
+        job = w.job(on)
         go(job)
         url = next(
             r["url"]
@@ -280,12 +280,12 @@ def test_every_command_takes_a_crawl_in_s3(spark, endpoint, on_a_folder, tmp_pat
         )
 
 
-def test_upkeep_takes_a_crawl_in_s3(spark, endpoint, tmp_path):
+def test_upkeep_takes_a_crawl_in_s3(on, endpoint, tmp_path):
     """Purge, rebuild, import, retention, rebucket, the looks without a JVM, and the crawl made
     again from its WARC files under another prefix.
     """
-    with S3World(spark, tmp_path, endpoint) as w:
-        job = w.job(spark)
+    with S3World(on, tmp_path, endpoint) as w:
+        job = w.job(on)
         go(job)
 
         def told(*args: object, code: int = 0, data: str = w.data, **sets: object) -> dict:
@@ -373,8 +373,8 @@ def test_upkeep_takes_a_crawl_in_s3(spark, endpoint, tmp_path):
         assert sum(told("status", frontier__buckets=16)["states"].values()) == len(known())
 
 
-def test_what_is_missing_is_named(spark, endpoint, tmp_path):
-    with S3World(spark, tmp_path, endpoint) as w:
+def test_what_is_missing_is_named(on, endpoint, tmp_path):
+    with S3World(on, tmp_path, endpoint) as w:
         none = tmp_path / "jars"
         none.mkdir()
         for jar in s3_jar_folder().parent.glob("*.jar"):
@@ -411,10 +411,10 @@ def test_what_is_missing_is_named(spark, endpoint, tmp_path):
 
 # -- the known answer ------------------------------------------------------------------
 @pytest.fixture(scope="module", params=["moto", "versitygw"])
-def crawled(request, spark, tmp_path_factory):
+def crawled(request, on, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     server = moto() if request.param == "moto" else versitygw(folder / "gateway")
     with server as url:
         bucket = new_bucket(url)
         sets = (f"s3.endpoint_url={url}", "s3.path_style=true")
-        yield known(spark, folder, f"s3a://{bucket}/known", sets)
+        yield known(on, folder, f"s3a://{bucket}/known", sets)

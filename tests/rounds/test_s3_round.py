@@ -14,7 +14,7 @@ from crawlkit.upkeep.maintain import maintain
 from tests.rounds.crawlproc import FIXED, differences, facts
 from tests.rounds.s3_world import NEEDS_S3_JARS, S3World, go, s3_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds, NEEDS_S3_JARS]
+pytestmark = [pytest.mark.rounds, NEEDS_S3_JARS]
 
 
 @pytest.fixture(scope="module", params=["moto", pytest.param("versitygw", marks=pytest.mark.slow)])
@@ -23,12 +23,12 @@ def endpoint(request, tmp_path_factory):
         yield url
 
 
-def test_a_round_in_s3_is_that_on_a_folder(spark, endpoint, on_a_folder, tmp_path):
+def test_a_round_in_s3_is_that_on_a_folder(on, endpoint, on_a_folder, tmp_path):
     left = set(Path(tempfile.gettempdir()).glob("crawlkit-*/*.parquet"))  # by others
-    with S3World(spark, tmp_path, endpoint) as w:
-        job = w.job(spark)
+    with S3World(on, tmp_path, endpoint) as w:
+        job = w.job(on)
         go(job)
-        w.is_sound(spark, on_a_folder)
+        w.is_sound(on, on_a_folder)
         assert maintain(job, time.time())["orphans_removed"] == 0
         assert differences({n: on_a_folder[n] for n in FIXED}, facts(w.data)) == []
         assert not (tmp_path / "crawl").exists()  # nothing of it is on this machine

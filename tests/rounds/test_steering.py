@@ -20,7 +20,9 @@ from crawlkit.report.alerts import evaluate, load_rules
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds]
+from tests.engines import ON_LOCAL
+
+pytestmark = [ON_LOCAL, pytest.mark.rounds]
 ROOT = Path(__file__).resolve().parents[2]
 EPOCH = 1_767_225_600.0  # 2026-01-01
 HOSTS = {
@@ -53,8 +55,8 @@ LOW = {
 class Steered:
     """A crawl in this process, its web, and what is ordered when a page is asked for."""
 
-    def __init__(self, folder, spark):
-        self.folder, self.spark, self.log = folder, spark, []
+    def __init__(self, folder, on):
+        self.folder, self.on, self.log = folder, on, []
         self.orders = {}  # url -> what to do when it is asked for
         self.server = WebServer(HOSTS.values(), self.answer)
 
@@ -93,7 +95,7 @@ class Steered:
             **changes,
         }
         cfg = parse_config("", "test", tuple(f"{k}={json.dumps(v)}" for k, v in keys.items()))
-        return Job(Crawl(self.folder, cfg), quick=True, spark=self.spark)
+        return Job(Crawl(self.folder, cfg), quick=True, **self.on)
 
     def give(self, verb: str, **given) -> dict:
         return run_command(self.job().crawl, verb, given, actor="test")
@@ -103,8 +105,8 @@ class Steered:
 
 
 @pytest.fixture(scope="module")
-def seen(spark, tmp_path_factory):
-    world = Steered(tmp_path_factory.mktemp("steering") / "crawl", spark)
+def seen(on, tmp_path_factory):
+    world = Steered(tmp_path_factory.mktemp("steering") / "crawl", on)
     out = SimpleNamespace(world=world)
     with world.server:
         _first_round(world, out)

@@ -141,11 +141,11 @@ def put(texts: Texts, new: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("anchors", [1, 10])
-def test_rounds_of_changing_pages(engine_options, tmp_path, anchors):
+def test_rounds_of_changing_pages(on, tmp_path, anchors):
     """Three rounds in which pages come, change and become equal; each deduplicated twice."""
     rng, job = (
         random.Random(anchors),
-        make(engine_options, tmp_path, f"dedup.block_anchors={anchors}"),
+        make(on, tmp_path, f"dedup.block_anchors={anchors}"),
     )
     families = [prose(rng) for _ in range(3)]
     texts: Texts = {}
@@ -168,7 +168,7 @@ def test_rounds_of_changing_pages(engine_options, tmp_path, anchors):
         assert clusters_with_evidence(job, texts) == components(texts)
 
 
-def test_a_page_joined_by_a_text_that_no_page_has_any_more(engine_options, tmp_path):
+def test_a_page_joined_by_a_text_that_no_page_has_any_more(on, tmp_path):
     """The evidence is that text, by a page that had it; not that the two pages that are left were
     equal.
     """
@@ -181,7 +181,7 @@ def test_a_page_joined_by_a_text_that_no_page_has_any_more(engine_options, tmp_p
         and verdict(" ".join(between), far)
         and not verdict(" ".join(base), far)
     )
-    job, texts = make(engine_options, tmp_path), {}
+    job, texts = make(on, tmp_path), {}
     for new in (
         {"http://h.example/": " ".join(base), "http://h.example/between": " ".join(between)},
         {"http://h.example/between": " ".join(prose(rng)), "http://h.example/far": far},
@@ -194,11 +194,11 @@ def test_a_page_joined_by_a_text_that_no_page_has_any_more(engine_options, tmp_p
     }
 
 
-def test_pages_of_one_template(engine_options, tmp_path):
+def test_pages_of_one_template(on, tmp_path):
     """Three thousand nearly equal texts and three thousand equal ones in one round, and again with
     other texts in the next: pairs follow the number of texts.
     """
-    job, texts = make(engine_options, tmp_path), {}
+    job, texts = make(on, tmp_path), {}
     for n in range(2):
         rng = random.Random(n)
         base = prose(rng)

@@ -63,11 +63,11 @@ def waiting(job: Job) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_url_is_lost(engine_options, tmp_path, monkeypatch, seed):
+def test_no_url_is_lost(on, tmp_path, monkeypatch, seed):
     """Three rounds parse and update in a drawn order, a drawn share of the buckets is folded each
     time.
     """
-    rng, job = random.Random(seed), make(engine_options, tmp_path)
+    rng, job = random.Random(seed), make(on, tmp_path)
     monkeypatch.setattr(
         fold,
         "choose_fold",
@@ -99,10 +99,8 @@ def test_no_url_is_lost(engine_options, tmp_path, monkeypatch, seed):
     assert known(job) == written and waiting(job) == set()
 
 
-def test_what_a_parse_run_again_found_reaches_the_frontier_by_another_update(
-    engine_options, tmp_path
-):
-    job = make(engine_options, tmp_path)
+def test_what_a_parse_run_again_found_reaches_the_frontier_by_another_update(on, tmp_path):
+    job = make(on, tmp_path)
     round_ = job.crawl.open_round(NOW)
     parsed(job, round_, range(4))
     job.run("update", round_)
@@ -111,8 +109,8 @@ def test_what_a_parse_run_again_found_reaches_the_frontier_by_another_update(
     assert known(job) == {f"http://h{k}.example/" for k in range(6)}
 
 
-def test_new_seeds_of_a_round_that_has_updated_the_frontier_are_refused(engine_options, tmp_path):
-    job = make(engine_options, tmp_path)
+def test_new_seeds_of_a_round_that_has_updated_the_frontier_are_refused(on, tmp_path):
+    job = make(on, tmp_path)
     round_ = job.crawl.open_round(NOW)
     first = ["http://a.example/", "http://b.example/"]
     job.run("inject", round_, lines=first)

@@ -16,6 +16,7 @@ from crawlkit.cli.root import (
     AsJson,
     ConfigFile,
     Data,
+    EngineName,
     Now,
     RoundId,
     Sets,
@@ -40,7 +41,7 @@ from crawlkit.rules.url.seeds import parse_seed
 
 @contextlib.contextmanager
 def open_job(data: Place, cfg: Config, as_json: bool) -> Iterator[Job]:
-    """A job on a folder, with its progress on standard error; its session ends with the context.
+    """A job on a folder, with its progress on standard error; its engine ends with the context.
 
     Raises ConfigError, CrawlError, TableError.
     """
@@ -81,6 +82,7 @@ def crawl(
     ] = None,
     config: ConfigFile = None,
     set_: Sets = None,
+    engine: EngineName = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,12 +100,12 @@ def crawl(
             web = stack.enter_context(serve(sample))
             sets = [*web.config_sets(), *sets]
             given = given or list(web.seeds)
-        cfg = read_config(config, sets)
+        cfg = read_config(config, sets, engine)
         lines = [*given, *(read_seeds(seeds) if seeds else ())]
         refuse_placeholder(cfg, lines)
         job = stack.enter_context(open_job(data, cfg, as_json))
         if lines:
-            _ = job.spark  # a Java or JAR that does not work is reported before a row is written
+            _ = job.engine  # a Java or JAR that does not work is reported before a row is written
         done, injected = run_rounds(job, rounds, lines, None if now is None else nominal)
         ended = time.time() if now is None else nominal
         emit(summarize(job, done, injected, started, ended), as_json, summary_text)
@@ -161,6 +163,7 @@ def round_(
     round_id: RoundId = None,
     config: ConfigFile = None,
     set_: Sets = None,
+    engine: EngineName = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
@@ -168,7 +171,7 @@ def round_(
     it is closed.
     """
     nominal = parse_now(now)
-    with open_job(data, read_config(config, set_), as_json) as job:
+    with open_job(data, read_config(config, set_, engine), as_json) as job:
         started = time.time()
         job.crawl.repair()
         current = (

@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=HELP,
     help=(
-        "A batch web crawler on Spark and Delta Lake. Start with `crawlkit crawl --sample`, then"
+        "A batch web crawler on one machine or on Spark, with tables in Delta Lake. Start with `crawlkit crawl --sample`, then"
         " `crawlkit crawl https://your.site/ --data DIR`."
     ),
 )
@@ -42,6 +42,17 @@ Sets = Annotated[
     Optional[list[str]],
     typer.Option(
         "--set", metavar="A.B=C", help="Override one key, for example --set politeness.delay_s=2."
+    ),
+]
+EngineName = Annotated[
+    Optional[str],
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help=(
+            "What runs the stages: local (this machine, no Java) or spark; default: engine.name,"
+            " which is local unless a Spark master is set."
+        ),
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

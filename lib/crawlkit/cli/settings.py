@@ -23,9 +23,10 @@ MAX_LINE_BYTES = 70_000
 _NO_TEXT = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"PK\x03\x04")  # UTF-16, gzip, ZIP
 
 
-def read_config(config: Path | None, sets: list[str] | None) -> Config:
-    """The configuration of --config and --set. Raises ConfigError."""
-    return load_config(config, tuple(sets or ()))
+def read_config(config: Path | None, sets: list[str] | None, engine: str | None = None) -> Config:
+    """The configuration of --config, --set and --engine. Raises ConfigError."""
+    chosen = () if engine is None else (f"engine.name={engine}",)
+    return load_config(config, (*(sets or ()), *chosen))
 
 
 def parse_now(text: str | None) -> float:

@@ -13,6 +13,7 @@ from crawlkit.cli.root import (
     AsJson,
     ConfigFile,
     Data,
+    EngineName,
     Now,
     RoundId,
     Sets,
@@ -117,6 +118,7 @@ def _register(name: str, text: str) -> None:
         round_id: RoundId = None,
         config: ConfigFile = None,
         set_: Sets = None,
+        engine: EngineName = None,
         now: Now = None,
         as_json: AsJson = False,
         force: Annotated[
@@ -149,7 +151,7 @@ def _register(name: str, text: str) -> None:
             ),
         ] = None,
     ) -> None:
-        cfg, at = read_config(config, set_), parse_now(now)
+        cfg, at = read_config(config, set_, engine), parse_now(now)
         options = fetch_options(name, region, cfg)
         if name == "inject":
             options = inject_options(seeds, priority, mode)
@@ -170,10 +172,11 @@ def maintain(
     data: Data = DEFAULT_DATA,
     config: ConfigFile = None,
     set_: Sets = None,
+    engine: EngineName = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
     """Compact tables, pack small WARC files, drop folded log rows, remove orphans."""
     at = parse_now(now)
-    with open_job(data, read_config(config, set_), as_json) as job:
+    with open_job(data, read_config(config, set_, engine), as_json) as job:
         emit(run_maintain(job, at), as_json, to_json)

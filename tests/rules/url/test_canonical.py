@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 
+import duckdb
 import pytest
 from crawlkit.config import Urls
 from crawlkit.outcomes import Reason, Refused
