@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from tests.engines import ENGINES
+from tests.engines import ENGINES, run_on
 
 # How long an example takes is the machine's affair: under load, laws failed by it alone.
 settings.register_profile("whole", deadline=None)
@@ -68,15 +68,7 @@ def engine(request):
     return SparkEngine(request.getfixturevalue("spark"))
 
 
-@pytest.fixture(scope="session", params=ENGINES)
-def on(request):
-    """Options of Job for an engine; commands that tests start use the same one."""
-    from tests.rounds import crawlproc
-
-    crawlproc.ENGINE = request.param
-    if request.param == "local":
-        return {"engine": "local"}
-    return {"spark": request.getfixturevalue("spark")}
+on = run_on("local", "spark")
 
 
 @pytest.fixture(scope="session")

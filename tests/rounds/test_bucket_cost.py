@@ -17,9 +17,10 @@ from crawlkit.round.job import Job
 from crawlkit.rules.url.domains import host_bucket
 from crawlkit.runtime.cpu_time import cpu_s, process_tree
 
-from tests.engines import ON_LOCAL
+from tests.engines import run_on
 from tests.frontier_rows import known_urls
 
+on = run_on("local")
 NOW = 1_790_000_000.0
 SMALL = int(os.environ.get("CRAWLKIT_KNOWN_URLS", 2_000_000))  # known URLs; and four times as many
 BUCKETS, TAKEN, ROUNDS = 64, 4, 3
@@ -77,7 +78,6 @@ def rounds_cost(on, folder, known: int, buckets: int) -> tuple[float, int, int]:
         return statistics.median(costs), max(taken), max(pages)
 
 
-@ON_LOCAL
 @pytest.mark.rounds
 @pytest.mark.slow
 def test_four_times_the_known_urls_cost_a_round_at_most_a_third_more(on, tmp_path, capsys):

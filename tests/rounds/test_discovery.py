@@ -15,10 +15,11 @@ from crawlkit.local.web_server import Reply, Request, WebServer
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
-from tests.engines import ON_LOCAL
+from tests.engines import run_on
 from tests.frames import collect
 
-pytestmark = [ON_LOCAL, pytest.mark.rounds]
+pytestmark = [pytest.mark.rounds]
+on = run_on("local")
 EPOCH, DAY_S = 1_767_225_600.0, 86_400.0  # 2026-01-01
 HOSTS = {
     "shop.example": "127.81.0.1",

@@ -25,6 +25,7 @@ from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import ROUND, Job
 from deltalake import DeltaTable
 
+from tests.engines import SPARK
 from tests.fakeweb import EPOCH, Delays, Server, counts, judge, load_log
 from tests.rounds.crawlproc import (
     FIXED,
@@ -203,7 +204,8 @@ def processes(root: int, word: str = "") -> list[int]:
 
 def workers(root: int) -> list[int]:
     """Python workers: those that Spark's daemons or the local engine's server forked."""
-    daemons = processes(root, "pyspark.daemon") + processes(root, "crawlkit.engine.worker_main")
+    servers = processes(root, "crawlkit.engine.worker_main")
+    daemons = processes(root, "pyspark.daemon") + servers
     return [
         pid
         for pid in daemons
@@ -403,13 +405,22 @@ KILLS = 5
 WHO = {
     "driver": lambda s: [s],
     "jvm": lambda s: processes(s, "SparkSubmit"),
-    "worker": workers,
+    "worker": lambda s: workers(s)[:2],
+    "parser": lambda s: workers(s)[2:],
+    "server": lambda s: processes(s, "crawlkit.engine.worker_main")[:1],
     "executor": lambda s: processes(s, "CoarseGrainedExecutorBackend"),
 }
+MOMENTS = [
+    *(("local", victim) for victim in ("driver", "worker", "parser", "server")),
+    *(
+        pytest.param("spark", victim, marks=pytest.mark.spark)
+        for victim in ("driver", "jvm", "worker", "executor")
+    ),
+]
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("victim", WHO)
+@pytest.mark.parametrize(("on", "victim"), MOMENTS, indirect=["on"], scope="session")
 def test_killed_at_random_moments(on, seeded, unkilled, tmp_path, victim, seed):
     """Five kills -9, each at a moment drawn from what is left of a crawl's life, then it is let
     through.
@@ -516,6 +527,7 @@ def files_of(data: Path, name: str) -> tuple[set[str], set[str]]:
     }, {f.removeprefix("file://") for f in DeltaTable(str(data / "tables" / name)).file_uris()}
 
 
+@pytest.mark.parametrize("on", [SPARK], indirect=True, scope="session")
 def test_parsed_rows_that_are_lost_between_two_commits(
     on, committed, parsed, tmp_path, monkeypatch
 ):
@@ -539,6 +551,7 @@ def test_parsed_rows_that_are_lost_between_two_commits(
         assert set.difference(*files_of(w.data, "pages"))  # the second time wrote files too
 
 
+@pytest.mark.parametrize("on", [SPARK], indirect=True, scope="session")
 def test_executors_that_were_frozen_wake_after_a_second_driver_has_finished(
     on, seeded, unkilled, tmp_path
 ):
@@ -565,6 +578,16 @@ def test_executors_that_were_frozen_wake_after_a_second_driver_has_finished(
         assert len(w.log()) == asked
         assert sorted((w.data / "state" / "parts").rglob("*.json*")) == parts
         assert differences(tables, everything(w.data)) == []
+        w.is_sound(on, unkilled[1])
+
+
+@pytest.mark.parametrize("on", ["local"], indirect=True, scope="session")
+def test_a_frozen_worker_is_run_again(on, seeded, unkilled, tmp_path):
+    with World(tmp_path, seeded) as w:
+        first = w.start()
+        assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 40, first)
+        os.kill(workers(first.pid)[0], signal.SIGSTOP)
+        assert (done := ended(first)).code == 0, done.err
         w.is_sound(on, unkilled[1])
 
 

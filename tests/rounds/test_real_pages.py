@@ -13,10 +13,11 @@ from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
 from bench.realweb import PagesMissing, serve
-from tests.engines import ON_LOCAL
+from tests.engines import run_on
 from tests.frames import collect
 
-pytestmark = [ON_LOCAL, pytest.mark.rounds, pytest.mark.slow]
+pytestmark = [pytest.mark.rounds, pytest.mark.slow]
+on = run_on("local")
 MOST_ROUNDS = 20
 
 

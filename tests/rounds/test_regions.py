@@ -18,9 +18,9 @@ from crawlkit.round.job import Job
 from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.slot.inputs import put_progress
 
-from tests.engines import ON_SPARK
+from tests.engines import run_on
 
-pytestmark = ON_SPARK
+on = run_on("spark")
 
 EPOCH = 1_767_225_600.0
 HOSTS = {"a.example": "127.83.0.1", "b.example": "127.83.0.2", "c.example": "127.83.0.3"}

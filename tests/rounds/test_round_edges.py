@@ -19,11 +19,12 @@ from crawlkit.observe.explain import explain
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
-from tests.engines import ON_LOCAL
+from tests.engines import run_on
 from tests.servers.name_server import NameServer
 from tests.servers.proxies import Proxy
 
-pytestmark = [ON_LOCAL, pytest.mark.rounds, pytest.mark.slow]
+pytestmark = [pytest.mark.rounds, pytest.mark.slow]
+on = run_on("local")
 EPOCH = 1_767_225_600.0  # 2026-01-01
 HTML = [("Content-Type", "text/html")]
 NAMES = ("quota", "cycle", "down", "slow", "wall", "denied", "phone", "plain")

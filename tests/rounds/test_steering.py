@@ -20,9 +20,10 @@ from crawlkit.report.alerts import evaluate, load_rules
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
 
-from tests.engines import ON_LOCAL
+from tests.engines import run_on
 
-pytestmark = [ON_LOCAL, pytest.mark.rounds]
+pytestmark = [pytest.mark.rounds]
+on = run_on("local")
 ROOT = Path(__file__).resolve().parents[2]
 EPOCH = 1_767_225_600.0  # 2026-01-01
 HOSTS = {

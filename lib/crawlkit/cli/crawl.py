@@ -104,8 +104,7 @@ def crawl(
         lines = [*given, *(read_seeds(seeds) if seeds else ())]
         refuse_placeholder(cfg, lines)
         job = stack.enter_context(open_job(data, cfg, as_json))
-        if lines:
-            _ = job.engine  # a Java or JAR that does not work is reported before a row is written
+        _ = job.engine  # a Java or JAR that does not work is reported before a row is written
         done, injected = run_rounds(job, rounds, lines, None if now is None else nominal)
         ended = time.time() if now is None else nominal
         emit(summarize(job, done, injected, started, ended), as_json, summary_text)

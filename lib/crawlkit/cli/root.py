@@ -18,7 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=HELP,
     help=(
-        "A batch web crawler on one machine or on Spark, with tables in Delta Lake. Start with `crawlkit crawl --sample`, then"
+        "A batch web crawler on one machine or on Spark, with Delta Lake tables. Start with"
+        " `crawlkit crawl --sample`, then"
         " `crawlkit crawl https://your.site/ --data DIR`."
     ),
 )

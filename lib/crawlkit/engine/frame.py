@@ -147,7 +147,7 @@ class Engine(ABC):
     def from_rows(self, ddl: str, rows: Sequence[Sequence[Any]]) -> Frame:
         """Rows of the columns `ddl`, without timestamps."""
         schema = arrow_schema(ddl)
-        columns = list(zip(*rows, strict=True)) if rows else [[]] * len(schema)
+        columns: Sequence[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
         return self.from_arrow(pa.Table.from_arrays(arrays, schema=schema))
 

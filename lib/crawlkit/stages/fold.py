@@ -43,63 +43,71 @@ def reduce_rows(base: Frame, log: Frame, few: bool = False) -> Frame:
 
 
 def _reduce_sql(few: bool) -> str:
-    columns = ", ".join(["url_key", *ROW])
+    hint = "/*+ BROADCAST(named) */" if few else ""
     changed = ", ".join(f"{_CHANGED[c]} AS {c}" if c in _CHANGED else c for c in ROW)
     rest = ", ".join("coalesce(fetch_kind, 'page')" if c == "fetch_kind" else c for c in ROW)
-    hint = "/*+ BROADCAST(named) */" if few else ""
     return f"""
         WITH named AS (SELECT DISTINCT url_key FROM {{log}}),
-        together AS (
-            SELECT {hint} {columns}, 'state' AS kind, '' AS writer, CAST(-1 AS bigint) AS seq,
-                CAST(NULL AS string) AS mode
-            FROM {{base}} SEMI JOIN named USING (url_key)
-            UNION ALL SELECT {columns}, kind, writer, seq, mode FROM {{log}}
-        ),
-        placed AS (
-            SELECT {columns}, kind, min(depth) OVER (PARTITION BY url_key) AS min_depth,
-                coalesce(
-                    max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
-                    OVER (PARTITION BY url_key), 'page') AS named_kind,
-                row_number() OVER (PARTITION BY url_key ORDER BY
-                    CASE WHEN kind = 'state' THEN 0 ELSE 1 END,
-                    CASE WHEN kind = 'state' THEN updated_no END DESC,
-                    CASE WHEN kind = 'state' THEN writer END DESC,
-                    CASE WHEN kind = 'state' THEN seq END DESC,
-                    updated_no, writer, seq) AS place
-            FROM together
-        ),
-        signals AS (
-            SELECT url_key, updated_no AS signal_no, due_at, force,
-                row_number() OVER (PARTITION BY url_key
-                    ORDER BY updated_no DESC, due_at DESC, force DESC) AS place
-            FROM {{log}} WHERE kind = 'found' AND due_at IS NOT NULL
-        ),
-        changes AS (
-            SELECT url_key, mode, priority_class AS new_class, boost AS new_boost,
-                row_number() OVER (PARTITION BY url_key ORDER BY
-                    updated_no DESC, seq DESC, mode DESC, priority_class DESC, boost DESC) AS place
-            FROM {{log}} WHERE kind = 'found' AND mode IN ('update', 'overwrite')
-        ),
-        kept AS (
-            SELECT p.*, s.due_at, s.force, c.mode, c.new_class, c.new_boost,
-                s.url_key IS NOT NULL
-                    AND (p.kind <> 'state' OR coalesce(s.signal_no > p.updated_no, false))
-                    AS newer,
-                coalesce(p.state IN ('dead', 'refused'), false) AS asleep
-            FROM placed AS p
-            LEFT JOIN (SELECT * FROM signals WHERE place = 1) AS s ON p.url_key = s.url_key
-            LEFT JOIN (SELECT * FROM changes WHERE place = 1) AS c ON p.url_key = c.url_key
-            WHERE p.place = 1
-        ),
-        decided AS (
-            SELECT *, newer AND coalesce(force, false) AS forced,
-                newer AND NOT asleep AND (last_fetch IS NULL OR due_at > last_fetch) AS woken
-            FROM kept
-        )
+        {_PLACED.replace("$hint", hint)},
+        {_DECIDED}
         SELECT url_key, {changed} FROM decided
         UNION ALL
         SELECT {hint} url_key, {rest} FROM {{base}} ANTI JOIN named USING (url_key)
     """
+
+
+_COLUMNS = ", ".join(["url_key", *ROW])
+# All rows of a key in the order in which the first wins: state rows, the newest before the others;
+# then found rows, the oldest before the others.
+_PLACED = f"""
+    together AS (
+        SELECT $hint {_COLUMNS}, 'state' AS kind, '' AS writer, CAST(-1 AS bigint) AS seq,
+            CAST(NULL AS string) AS mode
+        FROM {{base}} SEMI JOIN named USING (url_key)
+        UNION ALL SELECT {_COLUMNS}, kind, writer, seq, mode FROM {{log}}
+    ),
+    placed AS (
+        SELECT {_COLUMNS}, kind, min(depth) OVER (PARTITION BY url_key) AS min_depth,
+            coalesce(
+                max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
+                OVER (PARTITION BY url_key), 'page') AS named_kind,
+            row_number() OVER (PARTITION BY url_key ORDER BY
+                CASE WHEN kind = 'state' THEN 0 ELSE 1 END,
+                CASE WHEN kind = 'state' THEN updated_no END DESC,
+                CASE WHEN kind = 'state' THEN writer END DESC,
+                CASE WHEN kind = 'state' THEN seq END DESC,
+                updated_no, writer, seq) AS place
+        FROM together
+    )"""
+# Each key's first row with what the newest signal and the newest change of found rows say.
+_DECIDED = """
+    signals AS (
+        SELECT url_key, updated_no AS signal_no, due_at, force,
+            row_number() OVER (PARTITION BY url_key
+                ORDER BY updated_no DESC, due_at DESC, force DESC) AS place
+        FROM {log} WHERE kind = 'found' AND due_at IS NOT NULL
+    ),
+    changes AS (
+        SELECT url_key, mode, priority_class AS new_class, boost AS new_boost,
+            row_number() OVER (PARTITION BY url_key ORDER BY
+                updated_no DESC, seq DESC, mode DESC, priority_class DESC, boost DESC) AS place
+        FROM {log} WHERE kind = 'found' AND mode IN ('update', 'overwrite')
+    ),
+    kept AS (
+        SELECT p.*, s.due_at, s.force, c.mode, c.new_class, c.new_boost,
+            s.url_key IS NOT NULL
+                AND (p.kind <> 'state' OR coalesce(s.signal_no > p.updated_no, false)) AS newer,
+            coalesce(p.state IN ('dead', 'refused'), false) AS asleep
+        FROM placed AS p
+        LEFT JOIN (SELECT * FROM signals WHERE place = 1) AS s ON p.url_key = s.url_key
+        LEFT JOIN (SELECT * FROM changes WHERE place = 1) AS c ON p.url_key = c.url_key
+        WHERE p.place = 1
+    ),
+    decided AS (
+        SELECT *, newer AND coalesce(force, false) AS forced,
+            newer AND NOT asleep AND (last_fetch IS NULL OR due_at > last_fetch) AS woken
+        FROM kept
+    )"""
 
 
 def all_in(round_no: int, others: Iterable[int]) -> int:

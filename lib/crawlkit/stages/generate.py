@@ -187,29 +187,33 @@ def select_due(
 
 
 def select_due_sql(cfg: Config, now: float, clock_now: float, seed: int) -> str:
-    """The query of `select_due`.
+    """The query of `select_due`, of three parts: what is due, at most so many rows of each host,
+    and the round's budget.
+    """
+    return f"""
+        WITH {_due_sql(cfg, now, clock_now)},
+        {_capped_sql(cfg)},
+        {_budget_sql(cfg, seed)}
+        SELECT {_ROW}, {_MORE}, host_pos, left_out, left_reason,
+            pos > {cfg.round.max_urls} AS explore
+        FROM drawn WHERE left_out IS NOT NULL OR chance <= {cfg.round.max_urls}
+    """
 
-    due: what may be fetched, with why nothing of its host may be (`barred_reason`). capped: no more
-    rows of a host than its quotas and its delay let through in the round, and one that represents
-    those left out. The budget takes the best by class and score, and a share by chance (of the
-    seed) among the rest; rows that represent others stay.
+
+_ROW = ", ".join(TABLES["crawldb"].column_names)
+_MORE = "quality, class, urgent, host_delay_ms, score"
+
+
+def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
+    """Due rows with their score, what the quotas of their host let through (`of_day`, `of_cycle`)
+    and its delay (`fits`), and why nothing of the host may be fetched (`barred_reason`).
     """
     budget_s = cfg.round.minutes * 60
     end_us = round((clock_now + budget_s) * 1e6)
     day, cycle = pages_left_sql(cfg.politeness, clock_now, clock_now + budget_s)
     delay_s = _delay_sql(cfg)
-    caps = {
-        Reason.HOST_DAY_QUOTA: "of_day",
-        Reason.HOST_CYCLE_QUOTA: "of_cycle",
-        Reason.HOST_ROUND_QUOTA: f"{cfg.round.urls_per_host}",
-        Reason.ROUND_TIME: "fits",
-    }
-    why = " ".join(f"WHEN {sql} = fits_all THEN '{reason}'" for reason, sql in caps.items())
-    kept = ", ".join(TABLES["crawldb"].column_names)
-    more = "quality, class, urgent, host_delay_ms, score"
-    best = int(cfg.round.max_urls * (1 - cfg.frontier.explore))
     return f"""
-        WITH due AS (
+        due AS (
             SELECT /*+ BROADCAST(h, k, q, w) */ r.*, coalesce(h.delay_ms, 0) AS host_delay_ms,
                 h.quota_used, h.quota_day, h.cycle_used, h.cycle_day,
                 q.quota_max, q.cycle_quota_max, coalesce(k.quality, 5e-1) AS quality,
@@ -227,11 +231,23 @@ def select_due_sql(cfg: Config, now: float, clock_now: float, seed: int) -> str:
                 AND r.state NOT IN ('dead', 'refused')
         ),
         scored AS (
-            SELECT {kept}, quality, class, urgent, host_delay_ms, barred_reason,
+            SELECT {_ROW}, quality, class, urgent, host_delay_ms, barred_reason,
                 {points_sql(now)} AS score, {day} AS of_day, {cycle} AS of_cycle,
                 CASE WHEN {delay_s} > 0 THEN floor({budget_s} / {delay_s}) + 1 END AS fits
             FROM due
-        ),
+        )"""
+
+
+def _capped_sql(cfg: Config) -> str:
+    """No more rows of a host than are let through, and one more that represents those left out."""
+    caps = {
+        Reason.HOST_DAY_QUOTA: "of_day",
+        Reason.HOST_CYCLE_QUOTA: "of_cycle",
+        Reason.HOST_ROUND_QUOTA: f"{cfg.round.urls_per_host}",
+        Reason.ROUND_TIME: "fits",
+    }
+    why = " ".join(f"WHEN {sql} = fits_all THEN '{reason}'" for reason, sql in caps.items())
+    return f"""
         limited AS (
             SELECT *, least({", ".join(caps.values())}) AS fits_all FROM scored
         ),
@@ -243,12 +259,20 @@ def select_due_sql(cfg: Config, now: float, clock_now: float, seed: int) -> str:
             FROM limited
         ),
         capped AS (
-            SELECT {kept}, {more}, CAST(host_pos AS int) AS host_pos,
+            SELECT {_ROW}, {_MORE}, CAST(host_pos AS int) AS host_pos,
                 CASE WHEN host_pos > cap THEN CAST(of_host - cap AS bigint) END AS left_out,
                 CASE WHEN host_pos > cap THEN coalesce(barred_reason, CASE {why} END) END
                     AS left_reason
             FROM numbered WHERE host_pos <= cap + 1
-        ),
+        )"""
+
+
+def _budget_sql(cfg: Config, seed: int) -> str:
+    """The order of the budget: the best by class and score, then a share by chance (of the seed)
+    among the rest; rows that represent others come behind all.
+    """
+    best = int(cfg.round.max_urls * (1 - cfg.frontier.explore))
+    return f"""
         ordered AS (
             SELECT *, row_number() OVER (ORDER BY left_out IS NOT NULL, urgent DESC,
                 priority_class, score DESC, depth, url_key) AS pos
@@ -259,11 +283,7 @@ def select_due_sql(cfg: Config, now: float, clock_now: float, seed: int) -> str:
                 CASE WHEN pos <= {best} THEN 0 ELSE 1 END,
                 md5('{seed}' || hex(url_key))) AS chance
             FROM ordered
-        )
-        SELECT {kept}, {more}, host_pos, left_out, left_reason,
-            pos > {cfg.round.max_urls} AS explore
-        FROM drawn WHERE left_out IS NOT NULL OR chance <= {cfg.round.max_urls}
-    """
+        )"""
 
 
 def _delay_sql(cfg: Config) -> str:

@@ -44,6 +44,46 @@ def page_ranks(links: Frame, round_no: int) -> Frame:
     return links.engine.query(query, links=links)
 
 
+_HOST_RANKS = f"""
+    WITH ranked AS (
+        SELECT domain, max(authority) AS authority FROM {{authority}} GROUP BY domain
+    ),
+    linked AS (
+        SELECT to_host AS host, count(DISTINCT {_FROM_HOST}) AS inlink_hosts FROM {{links}}
+        WHERE refused IS NULL AND to_host IS NOT NULL AND {_FROM_HOST} <> to_host
+        GROUP BY to_host
+    ),
+    errors AS (
+        SELECT host,
+            avg(CASE WHEN outcome = 'failed' OR status >= 500 THEN 1e0 ELSE 0e0 END)
+            AS error_share
+        FROM {{captures}} WHERE is_outcome AND kind = 'page' AND started IS NOT NULL
+        GROUP BY host
+    ),
+    copies AS (
+        SELECT {host_sql("url")} AS host, count(*) AS aliases
+        FROM {{duplicates}} WHERE method <> 'canonical' GROUP BY 1
+    ),
+    joined AS (
+        SELECT h.host, coalesce(l.inlink_hosts, 0) AS inlink_hosts, h.pages,
+            coalesce(r.authority, 0e0) AS authority,
+            coalesce(e.error_share, 0e0) AS error_share,
+            CASE WHEN h.pages > 0 THEN least(1e0, coalesce(c.aliases, 0) / h.pages)
+                ELSE 0e0 END AS duplicate_share
+        FROM {{hostdb}} AS h
+        LEFT JOIN ranked AS r ON h.domain = r.domain
+        LEFT JOIN linked AS l ON h.host = l.host
+        LEFT JOIN errors AS e ON h.host = e.host
+        LEFT JOIN copies AS c ON h.host = c.host
+    )
+    SELECT host, inlink_hosts, pages, error_share, duplicate_share,
+        greatest(0e0, least(1e0, 5e-1 + least(3e-1, 1e-1 * log10(1e0 + inlink_hosts))
+            + 2e-1 * authority - 3e-1 * error_share - 2e-1 * duplicate_share)) AS quality,
+        $round_no AS round_no
+    FROM joined
+"""
+
+
 def host_ranks(
     links: Frame,
     captures: Frame,
@@ -58,44 +98,7 @@ def host_ranks(
 
     Ranks by the link graph come later; a host that nothing is known of has 0.5.
     """
-    query = f"""
-        WITH ranked AS (
-            SELECT domain, max(authority) AS authority FROM {{authority}} GROUP BY domain
-        ),
-        linked AS (
-            SELECT to_host AS host, count(DISTINCT {_FROM_HOST}) AS inlink_hosts FROM {{links}}
-            WHERE refused IS NULL AND to_host IS NOT NULL AND {_FROM_HOST} <> to_host
-            GROUP BY to_host
-        ),
-        errors AS (
-            SELECT host,
-                avg(CASE WHEN outcome = 'failed' OR status >= 500 THEN 1e0 ELSE 0e0 END)
-                AS error_share
-            FROM {{captures}} WHERE is_outcome AND kind = 'page' AND started IS NOT NULL
-            GROUP BY host
-        ),
-        copies AS (
-            SELECT {host_sql("url")} AS host, count(*) AS aliases
-            FROM {{duplicates}} WHERE method <> 'canonical' GROUP BY 1
-        ),
-        joined AS (
-            SELECT h.host, coalesce(l.inlink_hosts, 0) AS inlink_hosts, h.pages,
-                coalesce(r.authority, 0e0) AS authority,
-                coalesce(e.error_share, 0e0) AS error_share,
-                CASE WHEN h.pages > 0 THEN least(1e0, coalesce(c.aliases, 0) / h.pages)
-                    ELSE 0e0 END AS duplicate_share
-            FROM {{hostdb}} AS h
-            LEFT JOIN ranked AS r ON h.domain = r.domain
-            LEFT JOIN linked AS l ON h.host = l.host
-            LEFT JOIN errors AS e ON h.host = e.host
-            LEFT JOIN copies AS c ON h.host = c.host
-        )
-        SELECT host, inlink_hosts, pages, error_share, duplicate_share,
-            greatest(0e0, least(1e0, 5e-1 + least(3e-1, 1e-1 * log10(1e0 + inlink_hosts))
-                + 2e-1 * authority - 3e-1 * error_share - 2e-1 * duplicate_share)) AS quality,
-            {round_no} AS round_no
-        FROM joined
-    """
+    query = _HOST_RANKS.replace("$round_no", str(round_no))
     frames = {"captures": captures, "duplicates": duplicates, "hostdb": hostdb}
     return links.engine.query(query, links=links, authority=authority, **frames)
 
