@@ -1,60 +1,79 @@
-# make setup: .venv with crawlkit in it and the JARs; the other targets call it.
+# make setup: .venv with crawlkit in it, for crawls on this machine; the other targets call what they need.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: setup setup-s3 outside crawl check format-check lint types quick test-stages test test-slow bench docs zip airflow airflow-setup clean
+.PHONY: setup setup-spark setup-s3 setup-tests outside crawl check format-check lint types quick test-stages test test-slow bench docs zip airflow airflow-setup clean
 setup: $(VENV)/.done
 
 # The lock names every package, so that pip has nothing to resolve; it would compile them on one processor.
-$(VENV)/.done: conf/requirements.lock lib/crawlkit/data/jars.lock setup.cfg setup.py pyproject.toml $(wildcard lib/crawlkit/native/*.[ch])
+$(VENV)/.done: conf/requirements.lock setup.cfg setup.py pyproject.toml $(wildcard lib/crawlkit/native/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else "crawlkit needs Python 3.11; set PYTHON=/path/to/python3.11")'
-	@command -v java >/dev/null || { echo "crawlkit needs a Java 17 runtime on PATH" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r conf/requirements.lock
+	$(PIP) -r conf/requirements.lock
 	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+# What the engine spark needs beside that: Java 17, pyspark, Delta's JARs, a class archive that lets its JVM start faster.
+setup-spark: $(VENV)/.spark
+
+$(VENV)/.spark: $(VENV)/.done conf/spark.lock lib/crawlkit/data/jars.lock
+	@command -v java >/dev/null || { echo "the engine spark needs a Java 17 runtime on PATH; the engine local needs none" >&2; exit 2; }
+	$(PIP) -r conf/spark.lock
+	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true
 	$(BIN)/python -m crawlkit.runtime.jars
 	$(BIN)/python -m crawlkit.local.class_archive data/samples/site
 	touch $@
 
 # What tables in S3 need beside that (docs/s3.md).
-setup-s3: setup
+setup-s3: setup-spark
+	$(PIP) -r conf/s3.lock
 	$(BIN)/python -m crawlkit.runtime.jars s3
 
-# Three rounds over the sample site, served on loopback. DATA=folder to choose where.
+# What tests, lint and types need: all of the above, and their own tools.
+setup-tests: $(VENV)/.tests
+
+$(VENV)/.tests: $(VENV)/.spark conf/s3.lock conf/tests.lock
+	$(PIP) -r conf/s3.lock -r conf/tests.lock
+	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true
+	touch $@
+
+# Three rounds over the sample site, served on loopback. DATA=folder to choose where, ENGINE=spark for Spark.
 DATA ?= crawl-data
-crawl: setup
-	$(BIN)/crawlkit crawl --sample data/samples/site --rounds 3 --data $(DATA)
+ENGINE ?= local
+crawl: $(if $(filter spark,$(ENGINE)),setup-spark,setup)
+	$(BIN)/crawlkit crawl --sample data/samples/site --rounds 3 --data $(DATA) --engine $(ENGINE)
 
 # Four speeds of tests; what a test needs is told by its markers (setup.cfg). `make check`: 30 seconds.
-check: setup
+check: setup-tests
 	@$(MAKE) --no-print-directory -j2 --output-sync format-check lint types quick
 
-format-check: setup
+format-check: setup-tests
 	$(BIN)/ruff format --check --quiet .
 
-lint: setup
+lint: setup-tests
 	$(BIN)/ruff check --quiet .
 
-types: setup
+types: setup-tests
 	$(BIN)/mypy
 
 # In one process: each further one would import and collect everything again, half of the time it takes.
-quick: setup
+quick: setup-tests
 	$(BIN)/python -m pytest -q --hypothesis-profile quick -m "not waits and not spark and not rounds and not slow"
 
 # Each stage on small tables, in one Spark session, without rounds and servers: two minutes.
-test-stages: setup
+test-stages: setup-tests
 	$(BIN)/python -m pytest -m "not rounds and not slow" tests/stages
 
 # Everything but slow tests: two processes, of which one has the Spark session.
-test: setup-s3 outside
+test: setup-tests setup-s3 outside
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 # Soaks, kills, fuzz at full size, rounds in Airflow and in S3: hours.
-test-slow: setup-s3 outside
+test-slow: setup-tests setup-s3 outside
 	$(BIN)/python -m pytest -m slow
 
 # Tools of others that tests compare with, in an environment of their own; where they cannot be had, those tests say that they skip.
@@ -65,7 +84,7 @@ outside: .venv-outside/.done
 	.venv-outside/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r conf/outside.lock && touch $@ || echo "the tools of conf/outside.lock cannot be installed: tests with them are skipped" >&2
 
 # Benchmarks beside other libraries (bench/results); NAME=rules for one of them.
-bench: setup
+bench: setup-tests
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r conf/bench.lock
 	$(BIN)/python -m bench $(NAME)
 
@@ -85,10 +104,10 @@ airflow-setup: .venv-airflow/.done
 	touch $@
 
 AIRFLOW_DATA ?= airflow-data
-airflow: setup airflow-setup zip
+airflow: setup-spark airflow-setup zip
 	$(BIN)/python -m crawlkit.local.airflow --folder $(AIRFLOW_DATA)
 
-docs: setup
+docs: setup-tests
 	$(BIN)/python -m crawlkit.round.contracts > docs/tables.md
 	$(BIN)/python -m crawlkit.round.contracts json > airflow_dags/contracts.json
 	$(BIN)/python -m crawlkit.config docs > docs/configuration.md

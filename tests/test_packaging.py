@@ -65,9 +65,11 @@ def test_what_is_imported_is_what_is_asked_for():
 
 
 def test_the_lock_has_every_package_that_is_asked_for():
+    locks = [ROOT / "conf" / f"{name}.lock" for name in ("requirements", "spark", "s3")]
     locked = {
         canonical(line.partition("==")[0])
-        for line in (ROOT / "conf" / "requirements.lock").read_text().splitlines()
+        for lock in locks
+        for line in lock.read_text().splitlines()
         if "==" in line
     }
     assert required() <= locked
