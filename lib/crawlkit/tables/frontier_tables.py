@@ -19,7 +19,7 @@ parent_key binary | url_key of the page on which it was first found
 source string | seed, link, redirect, canonical, sitemap, feed, import, hint or operator
 fetch_kind string | page, sitemap or feed: how its answer is read
 first_seen timestamp | when it was first found
-last_fetch timestamp | start of the last request that got an answer
+last_fetch timestamp | nominal time of the last round in which a request got an answer
 next_fetch timestamp | when it is due; null: never
 interval_s double | current recrawl interval, s
 last_status int | HTTP status of the last answer
