@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from crawlkit.config import Agent, Fetch, Robots
+from crawlkit.config import Agent, Config, Robots
 from crawlkit.model import Answer
 from crawlkit.outcomes import Reason
-from crawlkit.rules.http.redirects import chain_refusal, redirect
+from crawlkit.parsing.discovery import NamedUrl, ParseRules, add_links, new_result
+from crawlkit.rules.http.redirects import redirect
 from crawlkit.rules.robots.fetching import RobotsFetch, RobotsVerdict, robots_url
-from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
+from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, url_key
 
 NOW = 1_700_000_000.0
 AS_SENT = UrlPolicy(remove_session=False)
@@ -87,16 +88,12 @@ class WebLoop:
         """
         page = canonicalize(page, None, AS_SENT)
         decision = self.decide(page)
-        hops: list[str] = []
-        while page in self.web and self.decide(page) == "allow":
+        known: set[str] = set()  # as in a frontier, a known URL is not fetched again
+        while page in self.web and page not in known and self.decide(page) == "allow":
             answer = self.get(page)
             hop = redirect(page, answer.status or 0, answer.header("location"), AS_SENT)
-            hops.append(page)
-            refusal = hop.reason or (
-                chain_refusal(hops, len(hops) - 1, hop.target, Fetch().max_redirects)
-                if hop.target
-                else None
-            )
+            refusal = hop.reason or refusal_of_hop(page, hop.target, len(known))
+            known.add(page)
             if refusal is Reason.REDIRECT_TOO_LONG:
                 self.flag = "redirect_chain_too_long"
             elif refusal:
@@ -114,3 +111,15 @@ class WebLoop:
             return "defer"
         self.known &= match.allowed or match.line is not None
         return "allow" if match.allowed else "deny"
+
+
+def refusal_of_hop(page: str, target: str | None, hops: int) -> Reason | None:
+    """Why parse does not let a redirect's target into the frontier; hops: that led to `page`."""
+    if target is None:
+        return None
+    item = {"url_key": url_key(page), "url": page, "kind": "page", "quality": 1.0}
+    out = new_result("")
+    link = NamedUrl("redirect", target)
+    add_links(out, item | {"depth": 0, "redirects": hops}, [link], ParseRules(Config(), NOW))
+    refused = out["links"][0]["refused"]
+    return refused and Reason(refused)

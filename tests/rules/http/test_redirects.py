@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 from crawlkit.outcomes import Reason
-from crawlkit.rules.http.redirects import chain_refusal, redirect, secrets_to_drop
+from crawlkit.rules.http.redirects import redirect
 from hypothesis import given, strategies as st
 
 PAGE = "http://site.example/a/b"
@@ -65,16 +65,3 @@ def test_allowed_networks():
 @given(st.integers(100, 999), st.one_of(st.text(max_size=80), st.binary(max_size=80)))
 def test_never_raises(status, location):
     redirect(PAGE, status, location)
-
-
-def test_secrets():
-    names = ["Host", "authorization", "Cookie", "Accept"]
-    assert secrets_to_drop(names, PAGE, "http://site.example/c") == []
-    for other in ("https://site.example/", "http://site.example:8080/", "http://www.site.example/"):
-        assert secrets_to_drop(names, PAGE, other) == ["authorization", "Cookie"]
-
-
-def test_chains():
-    assert chain_refusal([PAGE], 0, "http://site.example/1", 10) is None
-    assert chain_refusal([PAGE], 10, "http://site.example/1", 10) is Reason.REDIRECT_TOO_LONG
-    assert chain_refusal([PAGE, "http://site.example/1"], 1, PAGE, 10) is Reason.REDIRECT_LOOP

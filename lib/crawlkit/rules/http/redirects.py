@@ -1,4 +1,4 @@
-"""Redirects: which answers are followed, and whereto (REQUIREMENTS E1, E5).
+"""Redirects: which answers are followed, and whereto (docs/rules/urls.md).
 
 A hop of a page is never followed at once: its target is a found row for a later round, so that
 robots, scope and pace hold there too and nothing is fetched twice. Only hops of robots.txt are
@@ -7,18 +7,16 @@ followed at once (rules/robots/fetching.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize, origin_of, split
+from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize, split
 from crawlkit.rules.url.ip_ranges import Network, address_refusal
 
-FOLLOWED = frozenset(
-    {301, 302, 303, 307, 308}
-)  # RFC 9110 15.4; 300 and 304 name no single other resource, 305 and 306 are dead
+# RFC 9110 15.4: 300 and 304 name no single other resource, 305 and 306 are no longer used.
+FOLLOWED = frozenset({301, 302, 303, 307, 308})
 PERMANENT = frozenset({301, 308})
-SECRET_HEADERS = frozenset({"authorization", "cookie", "cookie2", "proxy-authorization"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +65,6 @@ def redirect(
     if target == from_url or target == canonicalize(from_url, None, policy):
         return Redirect(None, permanent, Reason.REDIRECT_LOOP, target)
     return Redirect(target, permanent)
-
-
-def chain_refusal(seen: Iterable[str], hops: int, target: str, max_hops: int) -> Reason | None:
-    """Why a chain of redirects ends before `target`: `hops` were taken, `seen` are the addresses
-    that are known of it.
-    """
-    if target in seen:
-        return Reason.REDIRECT_LOOP
-    return Reason.REDIRECT_TOO_LONG if hops >= max_hops else None
-
-
-def secrets_to_drop(names: Iterable[str], from_url: str, to_url: str) -> list[str]:
-    """Request headers that must not go along to another origin (RFC 9110 15.4; RFC 6454):
-    credentials and cookies.
-    """
-    if origin_of(from_url) == origin_of(to_url):
-        return []
-    return [name for name in names if name.lower() in SECRET_HEADERS]
 
 
 def _host_refusal(host: str, allow: Sequence[Network]) -> str | None:
