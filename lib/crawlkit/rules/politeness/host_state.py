@@ -1,9 +1,8 @@
 """When a host may be asked again: one pure state machine for everything that is sent to it.
 
-Robots, pages, redirects, retries, sitemaps and rendering all count (REQUIREMENTS D2, D3, D5, D6,
-D8, D12). A gap runs from the end of one answer to the start of the next request. The state of a
-host travels: between attempts in part manifests, between rounds in `hostdb`, as JSON.
-docs/rules/politeness.md shows the rules as tables.
+Robots, pages, redirects, retries, sitemaps and feeds all count. A gap runs from the end of one
+answer to the start of the next request. The state of a host travels: between attempts in part
+manifests, between rounds in `hostdb`, as JSON. docs/rules/politeness.md shows the rules as tables.
 
 Times are Unix seconds, durations seconds.
 """
@@ -124,7 +123,7 @@ class Event:
     status: int | None
     retry_after: str | None = None  # field values as received
     date: str | None = None
-    challenge: str | None = None  # blocks.challenge_of
+    challenge: str | None = None  # block_pages.challenge_of
     is_page: bool = True  # counts against the quotas
     ip: str | None = None
 
