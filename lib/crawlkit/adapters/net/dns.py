@@ -92,11 +92,6 @@ class Resolver:
         self._turns = asyncio.Semaphore(MAX_QUESTIONS)
         self.counts: Counter[str] = Counter()  # lookups, hits, queries, failures, stale, refreshed
 
-    @property
-    def hit_rate(self) -> float | None:
-        """Share of look-ups answered from the cache; None before the first."""
-        return self.counts["hits"] / self.counts["lookups"] if self.counts["lookups"] else None
-
     async def resolve(self, name: str) -> Lookup:
         """Addresses of a host name (lower case, ASCII). Raises Refused (DNS_NXDOMAIN, DNS_FAIL)."""
         name = name.removesuffix(".")

@@ -12,7 +12,7 @@ import binascii
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,12 +89,7 @@ def write_part(objects: Objects, key: str, data: bytes) -> None:
 
 def read_slot(objects: Objects, round_id: str, slot: int) -> list[Part]:
     """All parts of a slot, by attempt and number. Raises PartDamaged."""
-    return list(_read(objects, slot_prefix(round_id, slot)))
-
-
-def read_round(objects: Objects, round_id: str) -> Iterator[Part]:
-    """All parts of a round, by slot, attempt and number. Raises PartDamaged."""
-    return _read(objects, f"parts/{round_id}/")
+    return [read_part(objects, key) for key in part_keys(objects, slot_prefix(round_id, slot))]
 
 
 def part_keys(objects: Objects, prefix: str) -> list[str]:
@@ -168,7 +163,3 @@ _CLASSES: dict[str, type] = {
     "note": Note,
 }
 _NAMES = {cls: name for name, cls in _CLASSES.items()}
-
-
-def _read(objects: Objects, prefix: str) -> Iterator[Part]:
-    return (read_part(objects, key) for key in part_keys(objects, prefix))
