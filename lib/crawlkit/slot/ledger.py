@@ -68,22 +68,22 @@ class Ledger:
             self._count(judged)
         await self._write(self._recorder.add, capture, answer, item, state, copy)
 
-    async def durable(self, state: HostState) -> None:
+    async def store_state(self, state: HostState) -> None:
         """Return when the host's state is stored; states that come together share a part."""
         self._events.append(state)
         if self._events_task is None:
             self._events_task = asyncio.get_running_loop().create_task(self._write_events())
         await asyncio.shield(self._events_task)
 
-    async def tidy(self) -> None:
-        """Now and then: hand on what has gathered, close files that are old enough."""
+    async def write_gathered(self) -> None:
+        """Hand on the outcomes gathered so far, and close files that are old enough."""
         plain, self._plain = self._plain, []
         await self._write(self._recorder.add_all, plain)
         await self._write(self._recorder.flush_if_due)
 
     async def finish(self, states: Iterable[HostState]) -> None:
         """At the end: everything into a last part."""
-        await self.tidy()
+        await self.write_gathered()
         await self._write(self._recorder.flush, list(states))
         await self._write(self._recorder.drain)
 

@@ -106,7 +106,7 @@ class Sender:
         if answer.ip is not None:
             pacer.set_address(host, answer.ip)
         if is_urgent(before, state, event):
-            await self._ledger.durable(state)
+            await self._ledger.store_state(state)
         pacer.end(ticket)
 
     def _event(self, ticket: Send, answer: Answer) -> Event:

@@ -223,7 +223,7 @@ class SlotTask:
                 await work()
 
     async def _tick(self) -> None:
-        await self._ledger.tidy()
+        await self._ledger.write_gathered()
         await self._show()
 
     async def _show(self) -> None:
