@@ -13,7 +13,7 @@ import zlib
 from datetime import datetime
 
 from crawlkit.adapters.warc.file_check import check
-from crawlkit.adapters.warc.writer import Earlier, WarcWriter
+from crawlkit.adapters.warc.writer import StoredCopy, WarcWriter
 from crawlkit.model import Answer
 from crawlkit.rules.http.response import ResponseReader
 from warcio.archiveiterator import ArchiveIterator
@@ -42,7 +42,7 @@ def answer(given: dict, case_dir: pathlib.Path) -> dict:
     got = _captured(capture, case_dir)
     known = capture.get("earlier")
     earlier = (
-        Earlier(
+        StoredCopy(
             known["url"], _seconds(known["date"]), known["payload_digest"], known.get("record_id")
         )
         if known

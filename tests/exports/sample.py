@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from crawlkit.adapters.warc.writer import Earlier, WarcWriter, record_id
+from crawlkit.adapters.warc.writer import StoredCopy, WarcWriter, record_id
 from crawlkit.model import Answer
 from crawlkit.rules.page.page import parse_page
 from crawlkit.rules.url.canonical import host_of, url_key
@@ -93,7 +93,7 @@ def make(data: Path) -> list[dict[str, Any]]:
             capture_id = f"{round_id}-0-1-{i}"
             if n == 2:
                 first = captures[i]
-                earlier = Earlier(
+                earlier = StoredCopy(
                     url, T0 + 86_400 + i, first["payload_digest"], record_id(first["capture_id"])
                 )
             written = writer.write(got, capture_id, earlier=earlier)

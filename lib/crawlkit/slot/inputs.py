@@ -74,7 +74,7 @@ class SlotClock:
 
 
 @dataclass
-class Earlier:
+class EarlierAttempts:
     """What the parts of a slot's earlier attempts hold."""
 
     done: set[tuple[bytes, str]] = field(default_factory=set)  # (url_key, kind) with an outcome
@@ -102,9 +102,9 @@ def round_about(objects: Objects, round_id: str) -> bytes:
     ).encode()
 
 
-def read_earlier(objects: Objects, round_id: str, slot: int) -> Earlier:
+def read_earlier(objects: Objects, round_id: str, slot: int) -> EarlierAttempts:
     """Raises PartDamaged, OSError."""
-    e = Earlier()
+    e = EarlierAttempts()
     for part in read_slot(objects, round_id, slot):
         for r in part.records:
             if isinstance(r, Capture):

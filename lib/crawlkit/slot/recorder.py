@@ -19,7 +19,7 @@ from crawlkit.adapters.net.site_logins import SESSION
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import Record, WarcFile, encode, encode_part, part_key
 from crawlkit.adapters.store.spool import Spool
-from crawlkit.adapters.warc.writer import Earlier, Finished, WarcWriter, record_id
+from crawlkit.adapters.warc.writer import Finished, StoredCopy, WarcWriter, record_id
 from crawlkit.config import Config
 from crawlkit.model import Answer, Capture, FetchItem, RobotsCopy
 from crawlkit.outcomes import Outcome
@@ -50,8 +50,7 @@ class Recorder:
     """Writes the captures of one attempt of a slot.
 
     `check` raises LeaseLost if nothing may be written any more. `stored`: bodies of earlier
-    attempts by digest.
-    `about`: the round (JSON), for the log record of each file.
+    attempts by digest. `about`: the round (JSON), for the log record of each file.
     """
 
     def __init__(  # noqa: PLR0913 - an attempt is named by three of them
@@ -204,7 +203,7 @@ class Recorder:
 
     def _earlier(
         self, answer: Answer, item: FetchItem | None, digest: str
-    ) -> tuple[Earlier | None, str | None]:
+    ) -> tuple[StoredCopy | None, str | None]:
         """The copy that holds this body: the URL's own, else one of this slot."""
         own = None if item is None else _own_copy(item)
         if own is not None and (answer.status == 304 or digest == own[0].payload_digest):
@@ -212,10 +211,11 @@ class Recorder:
         known = self._stored.get(digest)
         if known is None or answer.status == 304:
             return None, None
-        return Earlier(known.url, known.date, digest, record_id(known.capture_id)), known.capture_id
+        copy = StoredCopy(known.url, known.date, digest, record_id(known.capture_id))
+        return copy, known.capture_id
 
 
-def _own_copy(item: FetchItem) -> tuple[Earlier, str] | None:
+def _own_copy(item: FetchItem) -> tuple[StoredCopy, str] | None:
     """The stored copy of the URL itself, and its capture_id."""
     capture_id, digest, fetched_at = (
         item.prev_capture_id,
@@ -225,7 +225,7 @@ def _own_copy(item: FetchItem) -> tuple[Earlier, str] | None:
     if not capture_id or not digest or fetched_at is None:
         return None
     url = item.prev_copy_url or item.url
-    return Earlier(url, fetched_at, digest, record_id(capture_id)), capture_id
+    return StoredCopy(url, fetched_at, digest, record_id(capture_id)), capture_id
 
 
 def describe(capture: Capture, answer: Answer) -> None:

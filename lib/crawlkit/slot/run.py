@@ -19,7 +19,7 @@ from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.config import Config
 from crawlkit.model import FetchItem
-from crawlkit.slot.inputs import Earlier, SlotIO, claim_attempt, read_earlier, round_about
+from crawlkit.slot.inputs import EarlierAttempts, SlotIO, claim_attempt, read_earlier, round_about
 from crawlkit.slot.ledger import Ledger
 from crawlkit.slot.recorder import Attempt, Recorder
 from crawlkit.slot.setup import SlotSetup
@@ -93,7 +93,7 @@ def _open_recorder(
     cfg: Config,
     io: SlotIO,
     lease: Lease,
-    earlier: Earlier,
+    earlier: EarlierAttempts,
 ) -> Recorder:
     """The writer of an attempt. `item`: any row of the slot. `folder`: for open WARC files."""
     return Recorder(

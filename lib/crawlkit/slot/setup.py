@@ -12,7 +12,7 @@ from crawlkit.adapters.store.lease import Lease
 from crawlkit.config import Config
 from crawlkit.model import FetchItem
 from crawlkit.rules.url.ip_ranges import Network
-from crawlkit.slot.inputs import Earlier, SlotIO
+from crawlkit.slot.inputs import EarlierAttempts, SlotIO
 from crawlkit.slot.ledger import Ledger
 
 
@@ -28,7 +28,7 @@ class SlotSetup:
     cfg: Config
     io: SlotIO
     lease: Lease
-    earlier: Earlier
+    earlier: EarlierAttempts
     ledger: Ledger
     quiet_since: float
     chance: random.Random

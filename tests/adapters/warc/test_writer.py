@@ -15,7 +15,7 @@ from crawlkit.adapters.warc.reader import iter_records, read_record
 from crawlkit.adapters.warc.writer import (
     IDENTICAL_PAYLOAD,
     NOT_MODIFIED,
-    Earlier,
+    StoredCopy,
     WarcWriter,
     record_id,
 )
@@ -168,7 +168,7 @@ def test_the_same_capture_writes_the_same_bytes(tmp_path):
 
 def test_revisits(tmp_path):
     w = writer(tmp_path)
-    first = Earlier(
+    first = StoredCopy(
         "http://user:pw@site.example/first#x", DATE - 86_400, sha1_digest(b"old"), "<urn:uuid:1>"
     )
     same = w.write(page(b"old"), "c1", earlier=first)
@@ -179,7 +179,7 @@ def test_revisits(tmp_path):
     no_copy = w.write(captured(b"HTTP/1.1 304 Not Modified\r\n\r\n"), "c4")
     cut = w.write(captured(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nold"), "c5", earlier=first)
     empty = w.write(
-        page(b""), "c6", earlier=Earlier("http://site.example/", DATE, sha1_digest(b""))
+        page(b""), "c6", earlier=StoredCopy("http://site.example/", DATE, sha1_digest(b""))
     )
     path = w.close().path
     assert [x.record_type for x in (same, changed, not_modified, no_copy, cut, empty)] == [

@@ -45,7 +45,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class StoredCopy:
     """The stored copy that a revisit refers to."""
 
     url: str
@@ -153,7 +153,7 @@ class WarcWriter:
         answer: Answer,
         capture_id: str,
         *,
-        earlier: Earlier | None = None,
+        earlier: StoredCopy | None = None,
         metadata: Sequence[tuple[str, str]] = (),
         block: Block | None = None,
     ) -> Written:
@@ -357,7 +357,7 @@ def _warc_fields(fields: Iterable[tuple[str, str]]) -> bytes:
     return "".join(f"{name}: {' '.join(str(value).split())}\r\n" for name, value in fields).encode()
 
 
-def _revisit_profile(answer: Answer, earlier: Earlier, digest: str) -> str | None:
+def _revisit_profile(answer: Answer, earlier: StoredCopy, digest: str) -> str | None:
     """The profile of the revisit record that an answer makes; None for a response record."""
     if answer.status == 304:
         return NOT_MODIFIED
@@ -383,7 +383,7 @@ def _response_fields(answer: Answer, digest: str) -> list[str]:
     return fields
 
 
-def _revisit_fields(profile: str, earlier: Earlier) -> list[str]:
+def _revisit_fields(profile: str, earlier: StoredCopy) -> list[str]:
     """The header lines of a revisit record (WARC 1.1, 6.7)."""
     fields = [
         f"WARC-Profile: {profile}",
