@@ -61,9 +61,8 @@ class Exchange:
     """One request and what became of it; times are `time.monotonic()` seconds of this machine.
 
     `start`: arrival of the request's first byte. `end`: just before the write that empties the
-        buffer, so never later
-    than the client's last byte; of an aborted exchange the moment when the lost connection was
-    seen.
+    buffer, so never later than the client's last byte; of an aborted exchange the moment when the
+    lost connection was seen.
     `in_flight`: requests of this host in progress at the start, this one included.
     """
 

@@ -48,9 +48,8 @@ def cpu_s(before: dict[int, Used], now: dict[int, Used]) -> float:
     ticks = sum(
         u.own - before[pid].own if pid in stayed else u.own + u.waited for pid, u in now.items()
     )
-    gone: dict[
-        int, int
-    ] = {}  # ticks that a parent's `waited` takes over from children that were there before
+    # ticks that a parent's `waited` takes over from children that were there before
+    gone: dict[int, int] = {}
     for pid, u in before.items():
         if pid not in stayed:
             gone[u.parent] = gone.get(u.parent, 0) + u.own + u.waited

@@ -2,14 +2,11 @@
 of three words.
 
 A shingle is known by 64 bits: BLAKE2b-64 of each of its words a, b, c (little-endian), MIX(a*A +
-    b*B + c*C) modulo 2^64 with
-the odd multipliers SHINGLE and MIX the finaliser of SplitMix64. A word is hashed once a process and
-the rest is arithmetic on
-arrays: a third of the time of one SHA-1 a shingle. MinHash values equal those of datasketch 2's
-    `MinHash(num_perm=128, seed=1)`
-(scheme affine32) whose hash function gives a shingle's low 32 bits, so signatures can be given to
-its LSH index. SimHash is
-Charikar's, over the 64 bits.
+b*B + c*C) modulo 2^64 with the odd multipliers SHINGLE and MIX the finaliser of SplitMix64. A word
+is hashed once a process and the rest is arithmetic on arrays: a third of the time of one SHA-1 a
+shingle. MinHash values equal those of datasketch 2's `MinHash(num_perm=128, seed=1)` (scheme
+affine32) whose hash function gives a shingle's low 32 bits, so signatures can be given to its LSH
+index. SimHash is Charikar's, over the 64 bits.
 """
 
 from __future__ import annotations

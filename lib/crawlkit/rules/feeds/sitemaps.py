@@ -43,10 +43,9 @@ def parse(
     """Reads a sitemap or feed fetched from `url` (canonical); never raises.
 
     `body` may be gzip; `charset` is that of Content-Type. It may name addresses of its own
-    registered domain; with
-    `strict_location` only those of its own scheme, host and folder. `vouched` are origins whose
-    robots.txt names this
-    sitemap: their addresses are always in (protocol, "Sitemap file location", "cross submits").
+    registered domain; with `strict_location` only those of its own scheme, host and folder.
+    `vouched` are origins whose robots.txt names this sitemap: their addresses are always in
+    (protocol, "Sitemap file location", "cross submits").
     """
     out = Sitemap()
     source = Source(body, charset, max_bytes)

@@ -2,10 +2,9 @@
 bounds.
 
 It is no XML parser. It knows tags by local name, text, CDATA, comments and the escapes of
-characters, and has no
-notion of entities, DTDs or external files: there is nothing to expand and nothing to open. What is
-    not well-formed
-(a raw `&`, white space before the declaration, a cut end) is read as far as it is clear.
+characters, and has no notion of entities, DTDs or external files: there is nothing to expand and
+nothing to open. What is not well-formed (a raw `&`, white space before the declaration, a cut end)
+is read as far as it is clear.
 """
 
 from __future__ import annotations

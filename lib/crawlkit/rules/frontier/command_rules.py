@@ -47,10 +47,8 @@ def check(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
     """A command in its one form. Raises BadCommand.
 
     seeds, recrawl, hint, boost: urls (a list), priority, boost. block, unblock, complain: host or
-        domain, reason; complain:
-    action (block or slow). host_set: host, delay_s, parallel, quota_max, cycle_quota_max (null or
-    absent: as configured). pause, resume,
-    abandon: round_id.
+    domain, reason; complain: action (block or slow). host_set: host, delay_s, parallel, quota_max,
+    cycle_quota_max (null or absent: as configured). pause, resume, abandon: round_id.
     """
     if verb in URL_VERBS:
         return _urls(verb, given, cfg)

@@ -14,8 +14,7 @@ from crawlkit.outcomes import Reason
 JITTER = 0.25  # a wait is lengthened by up to this share
 
 # The server or the way to it failed: worth another try. Any other error (malformed answers, the
-# guard, a filter)
-# would come out the same.
+# guard, a filter) would come out the same.
 RETRIED_ERRORS = frozenset(
     {
         Reason.DNS_FAIL,

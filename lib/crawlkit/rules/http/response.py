@@ -46,10 +46,8 @@ class ResponseReader:
     are cut.
 
     After each `feed` or `eof` look at `head_done`, `done`, `error`. With `error` (a Reason) there
-    is no usable
-    answer; else the fields hold the answer, and `truncated` says how its body was cut. `keep_alive`
-    is
-    meaningful once `done`: the connection may carry another request.
+    is no usable answer; else the fields hold the answer, and `truncated` says how its body was cut.
+    `keep_alive` is meaningful once `done`: the connection may carry another request.
     """
 
     def __init__(self, method: str = "GET", max_body_bytes: int = 10 * 1024 * 1024) -> None:

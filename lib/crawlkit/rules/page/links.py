@@ -53,9 +53,8 @@ class Link(NamedTuple):
     """One address named by a page.
 
     `kind`: a, area, frame, iframe, canonical, alternate, feed, mobile, amphtml, next, prev,
-        refresh, image or media.
-    `url`: canonical; as written where `refused`. `rel`: its tokens in lower case. `where`: element
-        or header.
+    refresh, image or media. `url`: canonical; as written where `refused`. `rel`: its tokens in
+    lower case. `where`: element or header.
     """
 
     kind: str

@@ -2,11 +2,9 @@
 footers.
 
 Blocks of running text vote for the elements that hold them. The answer is the smallest element that
-holds nearly all of
-the votes, without the parts of it that their tag, class or links mark as something else. A mark
-counts only where the
-marked element holds a minor part of the votes: pages wrap their whole text in forms and "rails"
-    too.
+holds nearly all of the votes, without the parts of it that their tag, class or links mark as
+something else. A mark counts only where the marked element holds a minor part of the votes: pages
+wrap their whole text in forms and "rails" too.
 """
 
 from __future__ import annotations

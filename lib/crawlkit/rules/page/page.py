@@ -90,9 +90,8 @@ def parse_page(
     """Reads a body (content codings undone) that was fetched at the canonical address `url`.
 
     `headers`: fields of the answer, for Link, Refresh, X-Robots-Tag and Content-Language. `agent`:
-        our robots token.
-    Native readers of PDF are reached through here: a caller that meets hostile PDFs isolates the
-        call.
+    our robots token. Native readers of PDF are reached through here: a caller that meets hostile
+    PDFs isolates the call.
     """
     kind = kind_of(body, content_type)
     digest = hashlib.sha256(body).hexdigest()

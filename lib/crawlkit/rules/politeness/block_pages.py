@@ -17,8 +17,7 @@ _HEADER_MARKS = (
 )
 
 # Marks of a challenge page's body. Ordinary pages carry some of them too (scripts that a CDN
-# injects), so they
-# count only beside a refusing status.
+# injects), so they count only beside a refusing status.
 _BODY_MARKS = (
     (b"/cdn-cgi/challenge-platform/", "cloudflare"),
     (b"cf-browser-verification", "cloudflare"),

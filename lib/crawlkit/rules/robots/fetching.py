@@ -41,10 +41,9 @@ class RobotsVerdict:
     """What one origin's robots.txt says, until `expires_at` (Unix s).
 
     kind: `rules` (2xx: `robots` holds them), `allow_all` (unavailable: 4xx, or too many hops),
-        `defer` (unreachable,
-    or 429: nothing may be fetched; to be asked again at `expires_at`). `status` is the last hop's
-        (None: no answer),
-    `error` a Reason value, `reason` why it is no `rules`.
+    `defer` (unreachable, or 429: nothing may be fetched; to be asked again at `expires_at`).
+    `status` is the last hop's (None: no answer), `error` a Reason value, `reason` why it is no
+    `rules`.
     """
 
     kind: Literal["rules", "allow_all", "defer"]

@@ -42,8 +42,8 @@ MAX_URL_CHARS = 65_536
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # Shapes that need no parser: no control, space or backslash, scheme in lower case, no credentials,
-# no brackets. Their host
-# is read by the standard's host parser (once, cached), the rest is escaped by `_uniform` below.
+# no brackets. Their host is read by the standard's host parser (once, cached), the rest is escaped
+# by `_uniform` below.
 _ABSOLUTE = re.compile(
     r"(https?)://([^\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]{1,255})(?::([0-9]{0,5}"
     r"))?(/[^\x00-\x20?#\\]*)?(?:\?([^\x00-\x20#]*))?"

@@ -20,8 +20,7 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url.canonical import SESSION_PARAMS, UrlPolicy, canonicalize, split
 
 # Dates as calendars write them: a whole date anywhere; a month after "=", or in a path that names a
-# calendar. Years and
-# months alone are too often just numbers (/topic/2451/10).
+# calendar. Years and months alone are too often just numbers (/topic/2451/10).
 _FOUR_DIGITS = re.compile(r"[0-9]{4}")  # in all of them: one quick look spares most URLs the others
 _DAY = re.compile(
     r"(?<![0-9A-Za-z-])([0-9]{4})(?:/(?:0[1-9]|1[0-2])/(?:0[1-9]|[12][0-9]|3[01])|-(?:0[1-9]"

@@ -1,11 +1,9 @@
 """CDXJ: the sorted text index of WARC records that replay tools read (REQUIREMENTS F3).
 
 A line is `KEY TIMESTAMP {JSON}`. The key is a SURT (host labels reversed, `)`, path and query) of a
-URL folded harder
-than our canonical form, as wayback tools do: lower case, no leading `www.`, no final slash,
-    parameters sorted, session
-ids removed, escapes undone as often as possible and then written once. Lines are sorted by bytes (C
-locale).
+URL folded harder than our canonical form, as wayback tools do: lower case, no leading `www.`, no
+final slash, parameters sorted, session ids removed, escapes undone as often as possible and then
+written once. Lines are sorted by bytes (C locale).
 """
 
 from __future__ import annotations
