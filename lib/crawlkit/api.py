@@ -1,5 +1,4 @@
-"""The parts that a program calls (REQUIREMENTS M9): addresses, robots.txt, pages, one fetch, and
-what a crawl knows.
+"""The parts that a program calls: addresses, robots.txt, pages, one fetch, and what a crawl knows.
 
 Nothing here starts Spark. Functions that speak of a crawl take its folder and configuration.
 """

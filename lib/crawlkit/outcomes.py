@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Life cycle of a URL in `crawldb` (REQUIREMENTS B1).
+    """Life cycle of a URL in `crawldb`.
 
     `leased` is derived: queued in a claimed bucket's fetchlist.
     """

@@ -1,4 +1,4 @@
-"""CDXJ of a crawl, from its captures, or of any WARC files (REQUIREMENTS F3)."""
+"""CDXJ of a crawl, from its captures, or of any WARC files."""
 
 from __future__ import annotations
 

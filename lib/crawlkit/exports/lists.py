@@ -1,6 +1,6 @@
 """Lists of URLs, pages and hosts.
 
-The daily URL snapshot (REQUIREMENTS F6), an indexer's feed, and the host graph (F3).
+The daily URL snapshot, an indexer's feed, and the host graph.
 """
 
 from __future__ import annotations

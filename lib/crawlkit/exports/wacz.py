@@ -1,4 +1,4 @@
-"""WACZ 1.1.1: WARC files, their index and pages in one ZIP for replay tools (REQUIREMENTS F3)."""
+"""WACZ 1.1.1: WARC files, their index and pages in one ZIP for replay tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WET and WAT: text and metadata of stored pages as WARC files (REQUIREMENTS F3).
+"""WET and WAT: text and metadata of stored pages as WARC files.
 
 The form is that of Common Crawl.
 """

@@ -1,4 +1,4 @@
-"""Two rounds side by side: what each brought, by the same queries (REQUIREMENTS M5).
+"""Two rounds side by side: what each brought, by the same queries.
 
 Read without a JVM.
 """

@@ -1,6 +1,6 @@
 """explain: everything that a crawl knows of one URL, and why it is or is not fetched.
 
-Read without Spark (REQUIREMENTS M4).
+Read without Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Capacity arithmetic (REQUIREMENTS M7): from a target to machines and cost.
+"""Capacity arithmetic (docs/planner.md): from a target to machines and cost.
 
 Between them: throughput, bandwidth, storage and filters. Decimal units throughout: 1 KB = 1000
 bytes. A month is 30 days, a year 12 of them, as in the published designs.

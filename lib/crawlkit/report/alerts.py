@@ -1,6 +1,4 @@
-"""Alert rules as data (data/alerts.yaml) and their evaluation over a round's figures (REQUIREMENTS
-M6).
-"""
+"""Alert rules as data (data/alerts.yaml) and their evaluation over a round's figures."""
 
 from __future__ import annotations
 

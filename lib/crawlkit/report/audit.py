@@ -1,4 +1,4 @@
-"""audit: proof from the tables alone that rounds were polite (REQUIREMENTS D10)."""
+"""audit: proof from the tables alone that rounds were polite."""
 
 from __future__ import annotations
 

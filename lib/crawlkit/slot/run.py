@@ -1,4 +1,4 @@
-"""A slot: one fetch task, from taking its lease to releasing it (REQUIREMENTS B6, N1, N2)."""
+"""A slot: one fetch task, from taking its lease to releasing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One attempt of a slot: many hosts at once, each at its pace (REQUIREMENTS D, E2).
+"""One attempt of a slot: many hosts at once, each at its pace.
 
 Which host comes next is decided in rules/politeness/pacer.py, what robots.txt allows in robots.py;
 ledger.py stores the outcomes. Everything runs in one event loop.

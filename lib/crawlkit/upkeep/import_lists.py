@@ -1,4 +1,4 @@
-"""`crawlkit import`: URLs of other tools' lists, and ranked domains (REQUIREMENTS A5, A6).
+"""`crawlkit import`: URLs of other tools' lists, and ranked domains.
 
 URLs go into the frontier, ranks into the quality of hosts. A list is read in pieces of PIECE lines,
 each an injection of its own named by its lines: memory is bounded, and a killed import that is run

@@ -1,4 +1,4 @@
-"""`crawlkit purge`: removes what is stored of a host, a domain or a URL (REQUIREMENTS D11).
+"""`crawlkit purge`: removes what is stored of a host, a domain or a URL.
 
 Tables, WARC files and the rounds' part manifests are cleaned. What remains: the addresses (state
 refused, reason purged, so that they are not fetched again), the times of the requests (the pace can

@@ -1,4 +1,4 @@
-"""What `crawlkit maintain` removes by age (REQUIREMENTS F5).
+"""What `crawlkit maintain` removes by age.
 
 These are stored records that nothing refers to, and what closed rounds leave behind.
 

@@ -1,4 +1,4 @@
-"""The one gate to the network: which URL may be fetched, and at which address (REQUIREMENTS E5).
+"""The one gate to the network: which URL may be fetched, and at which address.
 
 Role: every connection is admitted here first and goes to exactly the addresses that are returned,
 never to a name, so that no second look-up can change what was checked.

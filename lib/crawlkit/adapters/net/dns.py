@@ -1,4 +1,4 @@
-"""Names to addresses: a cache with the records' own lifetimes over name servers (REQUIREMENTS E3).
+"""Names to addresses: a cache with the records' own lifetimes over name servers.
 
 Nothing here raises for what a server answers: `Resolver.resolve` raises Refused (DNS_NXDOMAIN,
 DNS_FAIL) only.

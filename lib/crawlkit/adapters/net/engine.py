@@ -1,4 +1,4 @@
-"""The fetch engine: HTTP/1.1 over checked addresses, one a slot process (REQUIREMENTS E1, E2, E5).
+"""The fetch engine: HTTP/1.1 over checked addresses, one a slot process (docs/rules/fetching.md).
 
 `Engine.fetch` never raises for anything that the other side does. A deadline counts only time in
 which our thread could listen: a ticker measures how late the loop runs, and that stall is taken off

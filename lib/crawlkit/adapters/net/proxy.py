@@ -1,4 +1,4 @@
-"""Egress through proxies (REQUIREMENTS E4).
+"""Egress through proxies (docs/rules/fetching.md).
 
 HTTP (RFC 9110 9.3.6 CONNECT, RFC 9112 3.2.2 absolute form) and SOCKS 5 (RFC 1928, 1929). The proxy
 resolves the name; so there is no address of the server to connect to or to record. Its credentials

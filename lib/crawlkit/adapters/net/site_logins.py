@@ -1,4 +1,4 @@
-"""Sessions for the hosts that the operator has named: request fields and cookies (REQUIREMENTS E6).
+"""Sessions for the hosts that the operator has named: request fields and cookies.
 
 Both live in memory for the length of a task, and go to the wire only: no record, row or log line
 has them.

@@ -1,4 +1,4 @@
-"""The spool between a slot and its stores: finished files wait on local disk (REQUIREMENTS F4).
+"""The spool between a slot and its stores: finished files wait on local disk.
 
 Role: a thread that ships in order, a WARC file always before the part that names it, so what
 readers find is whole. While the store does not answer it keeps trying; the slot goes on meanwhile,

@@ -1,4 +1,4 @@
-"""WARC 1.1 files: written as `.open`, read back, then handed on (REQUIREMENTS F1, F2).
+"""WARC 1.1 files: written as `.open`, read back, then handed on.
 
 Role: one `WarcWriter` a slot attempt. A file that has its final name is complete and was verified;
 a file that ends in `.open` is garbage after a crash. One gzip member a record.

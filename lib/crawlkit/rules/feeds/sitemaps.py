@@ -1,8 +1,8 @@
-"""Sitemaps (sitemaps.org protocol): XML, index, text, RSS and Atom forms (REQUIREMENTS A2).
+"""Sitemaps (sitemaps.org protocol): XML, index, text, RSS and Atom forms.
 
 Bounded: 50 MiB unpacked, 50,000 entries, a million tags; what was read before a limit or a fault
 stays, and `partial` says so. Which entries a sitemap may name follows the protocol's rules on
-location and cross submits.
+location and cross submits (docs/rules/sitemaps.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """RSS (0.9 to 2.0, RDF) and Atom (0.3, RFC 4287) feeds: the addresses of their entries and when
-they changed (A3).
+they changed.
 
 Read by the same bounded scanner as sitemaps; `rules.sitemaps.parse` tells the forms apart and calls
 these.

@@ -1,6 +1,4 @@
-"""The operator's verbs: what each one takes, checked and brought into one form (REQUIREMENTS M4,
-D11, I3, A6).
-"""
+"""The operator's verbs: what each one takes, checked and brought into one form."""
 
 from __future__ import annotations
 

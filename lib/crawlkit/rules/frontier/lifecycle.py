@@ -1,4 +1,4 @@
-"""A URL's next row from its row and what became of its fetch (REQUIREMENTS B1, D4, I1).
+"""A URL's next row from its row and what became of its fetch.
 
 Rows are dicts with the columns of `crawldb`, times as Unix seconds. The new row is a new dict.
 """
@@ -85,7 +85,7 @@ def found_row(  # noqa: PLR0913 - the columns a new row can differ in
 
 def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
     """Whether the content differs from the stored copy: by the text digest, or without text the
-    body's (H1).
+    body's.
 
     None is no evidence: a first fetch's counterpart is missing or one of the two is a cut body.
     """
@@ -145,7 +145,7 @@ def _after_refusal(
 def _after_answer(
     row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome, now: float, cfg: Config
 ) -> Row:
-    """Fetched, not modified or redirected: the interval adapts to whether it changed (I1)."""
+    """Fetched, not modified or redirected: the interval adapts to whether it changed."""
     first = not row.get("n_fetch")
     changed = None if outcome is Outcome.REDIRECTED else has_changed(row, seen)
     if first or not row.get("interval_s"):

@@ -1,6 +1,4 @@
-"""What is fetched first: the points scorer (REQUIREMENTS B5), as a function and as the same thing
-in SQL.
-"""
+"""What is fetched first: the points scorer, as a function and as the same thing in SQL."""
 
 from __future__ import annotations
 

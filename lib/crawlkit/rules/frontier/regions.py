@@ -1,5 +1,5 @@
-"""Which region fetches a registered domain (REQUIREMENTS E4): as an operator says by name, suffix
-or top-level domain.
+"""Which region fetches a registered domain: as an operator says by name, suffix or top-level
+domain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a failed fetch means for its URL (REQUIREMENTS D4).
+"""What a failed fetch means for its URL (docs/rules/politeness.md).
 
 What it means for the host is rules/politeness/host_state.py.
 """
@@ -78,7 +78,7 @@ def url_retry(
         if not has_copy:
             return UrlRetry(Action.REFETCH_UNCONDITIONAL, host_wait_s)
         return UrlRetry(Action.NO_RETRY, 0.0, unchanged=True)
-    if status == 429:  # about the host, not about the URL: as often as it takes (D3)
+    if status == 429:  # about the host, not about the URL: as often as it takes
         return UrlRetry(Action.RETRY, max(host_wait_s, cfg.delays_s[0] if cfg.delays_s else 0.0))
     if status == 408 or status >= 500:
         return _again(attempt, cfg, host_wait_s, jitter)

@@ -1,4 +1,4 @@
-"""When a URL is due again: the adaptive interval (REQUIREMENTS I1). Seconds throughout."""
+"""When a URL is due again: the adaptive interval. Seconds throughout."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Signs that a host or its CDN does not want us (REQUIREMENTS D12): recognised, reported, never
-evaded.
-"""
+"""Signs that a host or its CDN does not want us: recognised, reported, never evaded."""
 
 from __future__ import annotations
 

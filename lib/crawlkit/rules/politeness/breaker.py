@@ -1,5 +1,5 @@
-"""When a host is to be left alone: the slow lane, the breaker, the blocked state (REQUIREMENTS D5,
-D12).
+"""When a host is to be left alone: the slow lane, the breaker, the blocked state
+(docs/rules/politeness.md).
 
 A host is *slow* while more than a share of the last hour's answers failed, *down* after some server
 errors in 24 h or signs of a block, and comes back by one probe: the first request after

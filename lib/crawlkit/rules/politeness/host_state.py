@@ -30,7 +30,7 @@ class HostState:
     """What is remembered of one host (row of `hostdb`)."""
 
     host: str
-    # the operator's overrides (D8); None: the configuration holds
+    # the operator's overrides; None: the configuration holds
     operator_delay_s: float | None = None
     parallel: int = 1
     quota_max: int | None = None  # pages a day

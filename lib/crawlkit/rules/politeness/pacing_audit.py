@@ -1,4 +1,4 @@
-"""Proof from the fetch log alone that a round was polite (REQUIREMENTS D10)."""
+"""Proof from the fetch log alone that a round was polite."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Fetching robots.txt: which requests to make, and what the answers allow (RFC 9309 2.3;
-REQUIREMENTS D1).
+docs/rules/robots.md).
 
 No IO here. Whoever has the network drives it:
 

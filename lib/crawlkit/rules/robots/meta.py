@@ -1,5 +1,5 @@
 """Directives of meta robots elements and X-Robots-Tag fields, and machine-readable opt-outs of AI
-use (REQUIREMENTS D9).
+use (docs/rules/html.md).
 
 After Google's robots meta tag specification. All declarations that concern us add up: the most
 restrictive holds.

@@ -1,4 +1,5 @@
-"""robots.txt by RFC 9309: groups, longest match, `*` and `$`, percent-encoding (REQUIREMENTS D1).
+"""robots.txt by RFC 9309: groups, longest match, `*` and `$`, percent-encoding
+(docs/rules/robots.md).
 
 Beyond the standard, and kept apart from the rules: `Sitemap`, `Crawl-delay`, and the opt-out
 signals `Content-Signal` and `Content-Usage`. Usual slips are read as meant: a missing colon between

@@ -1,4 +1,4 @@
-"""Canonical URLs: the one spelling under which a URL is known (REQUIREMENTS C1 to C3).
+"""Canonical URLs: the one spelling under which a URL is known (docs/rules/urls.md).
 
 Parsing is the WHATWG URL Standard's (by ada). On top of it the canonical form: credentials,
 fragment, default port and final dots of the host removed; escapes made uniform (RFC 3986 6.2.2:

@@ -1,4 +1,4 @@
-"""Registered domains and host buckets: how the crawl is sharded (REQUIREMENTS B2, B3).
+"""Registered domains and host buckets: how the crawl is sharded.
 
 The public suffix list is the snapshot inside tldextract: no network, no cache folder.
 """

@@ -1,5 +1,5 @@
-"""Query parameters that do not choose a page, learned from what one host's pages say (REQUIREMENTS
-C3).
+"""Query parameters that do not choose a page, learned from what one host's pages say
+(docs/rules/urls.md).
 
 A page says so in two ways: its canonical link is its own address without the parameter, or pages
 whose addresses differ in that parameter alone have equal text. It says otherwise when the canonical

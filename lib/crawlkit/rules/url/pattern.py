@@ -1,4 +1,4 @@
-"""The shape of a URL: what stays when numbers and tokens become wildcards (REQUIREMENTS K2).
+"""The shape of a URL: what stays when numbers and tokens become wildcards.
 
 URLs that one program makes without end (calendars, counters, session paths) have few shapes; pages
 that people name have many.

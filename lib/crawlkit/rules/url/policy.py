@@ -1,6 +1,4 @@
-"""Which parts of a URL are not part of its identity: the settings of the canonical form
-(REQUIREMENTS C2, C3).
-"""
+"""Which parts of a URL are not part of its identity: the settings of the canonical form."""
 
 from __future__ import annotations
 

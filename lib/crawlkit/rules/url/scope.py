@@ -1,8 +1,8 @@
-"""Scope: which URLs the crawl wants at all, as a list of named rules in a fixed order (REQUIREMENTS
-A4, K1).
+"""Scope: which URLs the crawl wants at all, as a list of named rules in a fixed order
+(docs/rules/urls.md).
 
-It judges a canonical URL alone. What needs evidence about a host (one shape everywhere, equal
-bodies) is rules/traps.py.
+It judges a canonical URL alone; what needs evidence about its host (one shape everywhere, equal
+bodies) is not built.
 """
 
 from __future__ import annotations

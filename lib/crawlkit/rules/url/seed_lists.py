@@ -1,4 +1,4 @@
-"""Lists of other tools, read line by line as seeds (REQUIREMENTS A5).
+"""Lists of other tools, read line by line as seeds.
 
 Pure; every parser is linear and takes lines of bounded length.
 

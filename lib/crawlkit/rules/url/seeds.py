@@ -1,4 +1,4 @@
-"""Seed lines (REQUIREMENTS A1): `URL [TAB key=value]...` as Nutch's injector reads them.
+"""Seed lines: `URL [TAB key=value]...` as Nutch's injector reads them.
 
 Keys: priority (0..3 or a word), boost (points), depth, kind (page, sitemap or feed). `#` starts a
 comment line. A line without a scheme that begins with a host name (with a dot, maybe a port, no

@@ -1,5 +1,5 @@
 """Rows with the column names and types of Common Crawl's columnar index (`cc-index-table`, flat
-schema; REQUIREMENTS F3).
+schema).
 """
 
 from __future__ import annotations

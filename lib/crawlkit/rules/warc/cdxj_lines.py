@@ -1,4 +1,4 @@
-"""CDXJ: the sorted text index of WARC records that replay tools read (REQUIREMENTS F3).
+"""CDXJ: the sorted text index of WARC records that replay tools read.
 
 A line is `KEY TIMESTAMP {JSON}`. The key is a SURT (host labels reversed, `)`, path and query) of a
 URL folded harder than our canonical form, as wayback tools do: lower case, no leading `www.`, no

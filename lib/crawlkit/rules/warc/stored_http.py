@@ -43,7 +43,7 @@ def stored_request(request_bytes: bytes) -> bytes:
 
 
 def without_set_cookie(header_bytes: bytes) -> bytes:
-    """A header without the cookies of a session (REQUIREMENTS E6)."""
+    """A header without the cookies of a session."""
     return _SET_COOKIE.sub(b"", header_bytes)
 
 
