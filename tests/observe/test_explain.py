@@ -134,3 +134,12 @@ def test_a_429_for_robots_txt_is_read_as_the_fetch_reads_it(crawl):
     )
     x = explain(crawl, url, NOW + 10)
     assert (x["robots"]["status"], x["robots"]["allowed"]) == (429, True)
+
+
+def test_days_and_numbers_are_written_for_people(crawl):
+    x = explain(crawl, "http://a.test/", NOW + 10)
+    x["host"] |= {"quota_day": "19676", "avg_ms": 3.84100738720743, "last_ips": ["192.0.2.1"]}
+    text = explain_text(x)
+    assert "avg_ms 3.84, " in text
+    assert "quota_day 2023-11-15, " in text
+    assert "last_ips 192.0.2.1" in text

@@ -8,6 +8,7 @@ from typing import Any
 
 _HOST_TIMES = ("next_allowed_at", "retry_after_until", "slow_until", "pages_again_at")
 _SCHEDULE_TIMES = ("first_seen", "last_fetch", "next_fetch")
+_DAYS = ("quota_day", "cycle_day")  # days since 1970
 
 
 def reasons(x: dict[str, Any], now: float) -> list[str]:
@@ -137,7 +138,16 @@ def _robots_text(r: dict[str, Any] | None) -> str:
 def _values(row: Mapping[str, Any], times: Collection[str], empty: tuple[Any, ...]) -> str:
     """`name value` of all that is not empty; times are Unix s."""
     filled = {k: v for k, v in row.items() if v not in empty}
-    return ", ".join(f"{k} {_time(v) if k in times else v}" for k, v in filled.items())
+    return ", ".join(f"{k} {_time(v) if k in times else _value(k, v)}" for k, v in filled.items())
+
+
+def _value(name: str, value: Any) -> str:
+    """A value for people: days as dates, numbers with two decimals at most, lists as words."""
+    if name in _DAYS:
+        return str(datetime.date(1970, 1, 1) + datetime.timedelta(days=int(value)))
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _capture_text(c: dict[str, Any]) -> str:

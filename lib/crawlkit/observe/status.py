@@ -61,7 +61,7 @@ def _progress(crawl: Crawl, round_id: str) -> dict[str, int] | None:
 def status_text(s: dict[str, Any]) -> str:
     """The result of read_status for a terminal."""
     states = ", ".join(f"{state} {n}" for state, n in sorted(s["states"].items()))
-    head = f"crawl {s['crawl']}: {s['known_urls']} URLs known ({states or 'none'})"
+    head = f'crawl "{s["crawl"]}": {s["known_urls"]} URLs known ({states or "none"})'
     return "\n".join([f"{head}; due now {s['due_now']}", *map(_round_text, s["rounds"])])
 
 
