@@ -64,6 +64,11 @@ def test_without_a_target_the_rate_is_not_judged():
     assert state("rate_low", {"round_pages_per_s": 0.0}, Alerts()) == "off"
 
 
+def test_the_frontier_of_a_small_crawl_may_be_small():
+    for known, expected in ((9_999, "ok"), (10_000, "firing")):
+        assert state("frontier_small", {"frontier_urls": 7, "known_urls": known}) == expected
+
+
 def test_thresholds_are_the_configurations():
     cfg = Alerts(error_share=0.5)
     assert state("errors_warn", {"round_error_share": 0.4}, cfg) == "ok"
@@ -99,12 +104,14 @@ def test_the_figures_of_a_round():
         "throttled": 20,
         "latency_ms": 250.0,
         "frontier": 7,
+        "known": 900,
         "copies": 30,
         "stored": 100,
         "bytes_last_day": 12345,
     }
     assert round_values(figures, {"slots": 2, "dns_lookups": 100, "dns_hits": 95}, 30.0, 50) == {
         "frontier_urls": 7,
+        "known_urls": 900,
         "warc_bytes_last_day": 12345,
         "round_workers": 2,
         "round_error_share": 0.1,
@@ -115,4 +122,9 @@ def test_the_figures_of_a_round():
         "duplicate_share": 0.3,
     }
     few = round_values(figures | {"stored": 0}, {"dns_lookups": 3}, None, 1000)
-    assert few == {"frontier_urls": 7, "warc_bytes_last_day": 12345, "round_workers": 0}
+    assert few == {
+        "frontier_urls": 7,
+        "known_urls": 900,
+        "warc_bytes_last_day": 12345,
+        "round_workers": 0,
+    }

@@ -43,6 +43,7 @@ LOW = {
     "alerts.target_pages_per_s": 1e6,
     "alerts.min_answers": 1,
     "alerts.frontier_max": 0,
+    "alerts.frontier_min": 64,  # as many as the seeds
     "alerts.error_share": 0,
     "alerts.error_share_critical": 0,
     "alerts.throttled_share": 0,

@@ -16,7 +16,8 @@ SEVERITIES = ("page", "critical", "warn", "ticket")
 class Rule(NamedTuple):
     """Fires if the metric is above or below its threshold.
 
-    `threshold`: a name of `thresholds` or a number.
+    `threshold`: a name of `thresholds` or a number. `once_reached`: another metric, which must have
+    reached the threshold too.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Rule(NamedTuple):
     threshold: str | float
     summary: str
     needs: str | None = None
+    once_reached: str | None = None
 
 
 class Alert(NamedTuple):
@@ -87,27 +89,30 @@ def evaluate(rules: list[Rule], values: Mapping[str, float], cfg: Alerts) -> lis
     limits = thresholds(cfg)
     return [
         _alert(
-            r,
-            values.get(r.metric),
-            float(limits[r.threshold] if isinstance(r.threshold, str) else r.threshold),
+            r, values, float(limits[r.threshold] if isinstance(r.threshold, str) else r.threshold)
         )
         for r in rules
     ]
 
 
-def _alert(rule: Rule, value: float | None, limit: float) -> Alert:
+def _state(rule: Rule, values: Mapping[str, float], limit: float) -> str:
+    value = values.get(rule.metric)
     if value is None:
-        state = "no_cause" if rule.needs else "no_data"
-    elif rule.fires == "below" and limit <= 0:
-        state = "off"
-    else:
-        state = "firing" if (value > limit if rule.fires == "above" else value < limit) else "ok"
+        return "no_cause" if rule.needs else "no_data"
+    if rule.fires == "below" and limit <= 0:
+        return "off"
+    if rule.once_reached is not None and values.get(rule.once_reached, limit) < limit:
+        return "ok"
+    return "firing" if (value > limit if rule.fires == "above" else value < limit) else "ok"
+
+
+def _alert(rule: Rule, values: Mapping[str, float], limit: float) -> Alert:
     return Alert(
         rule.name,
         rule.severity,
-        state,
+        _state(rule, values, limit),
         rule.metric,
-        value,
+        values.get(rule.metric),
         rule.fires,
         limit,
         rule.summary,
@@ -123,11 +128,12 @@ def round_values(
 ) -> dict[str, float]:
     """The figures of a round that alerts look at; a share or mean of too few answers is left out.
 
-    figures: pages (fetched or unchanged), failed, answers, throttled, latency_ms, frontier, copies,
-    stored, bytes_last_day of the tables; fetched: counts of the fetch stage.
+    figures: pages (fetched or unchanged), failed, answers, throttled, latency_ms, frontier, known,
+    copies, stored, bytes_last_day of the tables; fetched: counts of the fetch stage.
     """
     out: dict[str, float] = {
         "frontier_urls": figures["frontier"],
+        "known_urls": figures["known"],
         "warc_bytes_last_day": figures["bytes_last_day"],
         "round_workers": fetched.get("slots", 0),
     }

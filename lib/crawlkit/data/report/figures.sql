@@ -1,4 +1,4 @@
-SELECT c.*, d.copies, f.frontier, f.stored, g.bytes_last_day
+SELECT c.*, d.copies, f.frontier, f.known, f.stored, g.bytes_last_day
 FROM (
   SELECT
     count_if(is_outcome AND kind = 'page' AND outcome IN ('fetched', 'not_modified')) AS pages,
@@ -13,7 +13,10 @@ FROM (
 ) c
 CROSS JOIN (SELECT count_if(method <> 'canonical') AS copies FROM duplicates) d
 CROSS JOIN (
-  SELECT count_if(state IN ('queued', 'retrying')) AS frontier, count(capture_id) AS stored
+  SELECT
+    count_if(state IN ('queued', 'retrying')) AS frontier,
+    count(*) AS known,
+    count(capture_id) AS stored
   FROM crawldb
 ) f
 CROSS JOIN (
