@@ -249,6 +249,7 @@ def add_export(
     export.command(name)(report_errors(command))
 
 
+# Exports without options of their own:
 add_export(
     "pages",
     export_pages,
