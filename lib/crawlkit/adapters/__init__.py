@@ -1,0 +1,1 @@
+"""What touches the world outside: network, stores, tables and WARC files."""

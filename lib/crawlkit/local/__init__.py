@@ -1,0 +1,1 @@
+"""Helpers on one machine: the sample site, its web server, Airflow on loopback."""

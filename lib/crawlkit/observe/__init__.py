@@ -1,0 +1,1 @@
+"""Looking at a crawl: status, explain, views, diff, doctor, one URL by itself."""

@@ -1,0 +1,1 @@
+"""Machines, bandwidth, storage and cost of a crawl, computed from a target."""

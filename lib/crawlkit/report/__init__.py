@@ -1,0 +1,1 @@
+"""What a round brought: the report page, metrics, alerts and the audit of politeness."""

@@ -1,0 +1,1 @@
+"""What is decided, as pure functions of values: no clock, no chance, no network."""

@@ -1,0 +1,1 @@
+"""One fetch task: many hosts at once, each at its pace."""

@@ -1,0 +1,1 @@
+"""Work between rounds: maintain, purge, rebuild, reconcile, import."""

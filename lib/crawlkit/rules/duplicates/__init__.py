@@ -1,0 +1,1 @@
+"""When two texts are the same or nearly the same."""

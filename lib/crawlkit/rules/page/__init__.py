@@ -1,0 +1,1 @@
+"""A page: its encoding, markup, links, text and metadata."""

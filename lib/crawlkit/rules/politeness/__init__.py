@@ -1,0 +1,1 @@
+"""When a host may be asked, and when it is to be left alone."""

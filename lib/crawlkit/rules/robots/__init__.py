@@ -1,0 +1,1 @@
+"""robots.txt, and the directives about robots in pages and header fields."""

@@ -1,0 +1,1 @@
+"""URLs: the canonical form, the scope, registered domains, seeds, forbidden addresses."""

@@ -1,0 +1,1 @@
+"""What goes into WARC records and their indexes: headers, digests, index lines."""
