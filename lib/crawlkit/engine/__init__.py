@@ -1,0 +1,1 @@
+"""What runs the stages: frames of rows, on Spark or on this machine."""

@@ -1,0 +1,1 @@
+"""One stored capture read into pages, links and discovery records."""

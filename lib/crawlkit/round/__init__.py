@@ -1,0 +1,1 @@
+"""A round driven through its stages, and the wiring of each stage."""

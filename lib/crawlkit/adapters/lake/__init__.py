@@ -1,0 +1,1 @@
+"""The Delta tables of a crawl: read and written."""
