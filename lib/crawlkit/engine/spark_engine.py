@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,15 +33,30 @@ class SparkEngine(Engine):
         return Frame(self, df, df.columns)
 
     def query(self, sql: str, /, **frames: Frame) -> Frame:
-        """As `Engine.query`; the temporary views are gone once the query is analysed."""
+        """As `Engine.query`; the temporary views are gone once the query is analysed.
+
+        Each named part of a WITH becomes a view too: Spark's analyser would else copy all of them
+        into each other with every query that is built on top, which took seconds.
+        """
         names = {name: f"crawlkit_{next(self._numbers)}" for name in frames}
         for name, frame in frames.items():
             frame.native.createOrReplaceTempView(names[name])
+        parts, last = split_with(sql.format(**names))
+        views = {name: f"crawlkit_{next(self._numbers)}" for name, _ in parts}
+        named = re.compile(rf"\b({'|'.join(views)})\b") if views else None
         try:
-            return self.frame(self.session.sql(sql.format(**names)))
+            for name, part in parts:
+                self._sql(part, named, views).createOrReplaceTempView(views[name])
+            return self.frame(self._sql(last, named, views))
         finally:
-            for name in names.values():
+            for name in (*names.values(), *views.values()):
                 self.session.catalog.dropTempView(name)
+
+    def _sql(self, text: str, named: re.Pattern[str] | None, views: dict[str, str]) -> DataFrame:
+        """A SELECT with the views of the parts that it names, under their names there."""
+        if named is not None:
+            text = _SOURCES.sub(lambda m: m[1] + _alias(m[2], m[3], views), text)
+        return self.session.sql(text)
 
     def from_arrow(self, table: pa.Table) -> Frame:
         """As `Engine.from_arrow`. No rows are a local relation: no task is started for it."""
@@ -99,6 +115,35 @@ class SparkEngine(Engine):
 
     def stop(self) -> None:
         """As `Engine.stop`: the session belongs to whoever made it."""
+
+
+_SOURCES = re.compile(r"\b((?:FROM|JOIN)\s+)(\w+)((?:\s+AS\b)?)", re.IGNORECASE)
+
+
+def _alias(name: str, has_alias: str, views: dict[str, str]) -> str:
+    if name not in views:
+        return name + has_alias
+    return views[name] + (has_alias or f" AS {name}")
+
+
+def split_with(sql: str) -> tuple[list[tuple[str, str]], str]:
+    """The named parts of a query that begins with WITH, and the SELECT behind them."""
+    text = sql.strip()
+    parts: list[tuple[str, str]] = []
+    if not text.startswith("WITH "):
+        return parts, text
+    at = len("WITH ")
+    while m := _PART.match(text, at):
+        depth, end = 1, m.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        parts.append((m[1], text[m.end() : end - 1]))
+        at = end
+    return parts, text[at:]
+
+
+_PART = re.compile(r",?\s*(\w+)\s+AS\s+\(")
 
 
 def to_ddl(kind: pa.DataType) -> str:

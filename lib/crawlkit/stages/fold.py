@@ -57,17 +57,24 @@ def _reduce_sql(few: bool) -> str:
 
 
 _COLUMNS = ", ".join(["url_key", *ROW])
-# All rows of a key in the order in which the first wins: state rows, the newest before the others;
-# then found rows, the oldest before the others.
+_NOTHING = "CAST(NULL AS timestamp) AS due_at, false AS force, CAST(NULL AS string) AS mode"
+# All rows of a key, each with its place in three orders. The first of `place` wins: state rows, the
+# newest before the others; then found rows, the oldest before the others. All windows have one
+# partitioning, so that Spark moves the rows once.
 _PLACED = f"""
     together AS (
         SELECT $hint {_COLUMNS}, 'state' AS kind, '' AS writer, CAST(-1 AS bigint) AS seq,
-            CAST(NULL AS string) AS mode
+            {_NOTHING}
         FROM {{base}} SEMI JOIN named USING (url_key)
-        UNION ALL SELECT {_COLUMNS}, kind, writer, seq, mode FROM {{log}}
+        UNION ALL SELECT {_COLUMNS}, kind, writer, seq, due_at, force, mode FROM {{log}}
+    ),
+    marked AS (
+        SELECT *, kind = 'found' AND due_at IS NOT NULL AS is_signal,
+            coalesce(kind = 'found' AND mode IN ('update', 'overwrite'), false) AS is_change
+        FROM together
     ),
     placed AS (
-        SELECT {_COLUMNS}, kind, min(depth) OVER (PARTITION BY url_key) AS min_depth,
+        SELECT *, min(depth) OVER (PARTITION BY url_key) AS min_depth,
             coalesce(
                 max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
                 OVER (PARTITION BY url_key), 'page') AS named_kind,
@@ -76,35 +83,36 @@ _PLACED = f"""
                 CASE WHEN kind = 'state' THEN updated_no END DESC,
                 CASE WHEN kind = 'state' THEN writer END DESC,
                 CASE WHEN kind = 'state' THEN seq END DESC,
-                updated_no, writer, seq) AS place
-        FROM together
-    )"""
-# Each key's first row with what the newest signal and the newest change of found rows say.
-_DECIDED = """
-    signals AS (
-        SELECT url_key, updated_no AS signal_no, due_at, force,
-            row_number() OVER (PARTITION BY url_key
-                ORDER BY updated_no DESC, due_at DESC, force DESC) AS place
-        FROM {log} WHERE kind = 'found' AND due_at IS NOT NULL
-    ),
-    changes AS (
-        SELECT url_key, mode, priority_class AS new_class, boost AS new_boost,
+                updated_no, writer, seq) AS place,
             row_number() OVER (PARTITION BY url_key ORDER BY
-                updated_no DESC, seq DESC, mode DESC, priority_class DESC, boost DESC) AS place
-        FROM {log} WHERE kind = 'found' AND mode IN ('update', 'overwrite')
+                is_signal DESC, updated_no DESC, due_at DESC, force DESC) = 1 AND is_signal
+                AS signals,
+            row_number() OVER (PARTITION BY url_key ORDER BY
+                is_change DESC, updated_no DESC, seq DESC, mode DESC, priority_class DESC,
+                boost DESC) = 1 AND is_change AS changes
+        FROM marked
+    )"""
+_OF_KEY = "OVER (PARTITION BY url_key)"
+# Each key's first row with what the newest signal and the newest change of found rows say.
+_DECIDED = f"""
+    told AS (
+        SELECT {_COLUMNS}, kind, place, min_depth, named_kind,
+            max(CASE WHEN signals THEN updated_no END) {_OF_KEY} AS signal_no,
+            max(CASE WHEN signals THEN due_at END) {_OF_KEY} AS due_at,
+            max(CASE WHEN signals AND force THEN 1 ELSE 0 END) {_OF_KEY} AS force,
+            max(CASE WHEN changes THEN mode END) {_OF_KEY} AS mode,
+            max(CASE WHEN changes THEN priority_class END) {_OF_KEY} AS new_class,
+            max(CASE WHEN changes THEN boost END) {_OF_KEY} AS new_boost
+        FROM placed
     ),
     kept AS (
-        SELECT p.*, s.due_at, s.force, c.mode, c.new_class, c.new_boost,
-            s.url_key IS NOT NULL
-                AND (p.kind <> 'state' OR coalesce(s.signal_no > p.updated_no, false)) AS newer,
-            coalesce(p.state IN ('dead', 'refused'), false) AS asleep
-        FROM placed AS p
-        LEFT JOIN (SELECT * FROM signals WHERE place = 1) AS s ON p.url_key = s.url_key
-        LEFT JOIN (SELECT * FROM changes WHERE place = 1) AS c ON p.url_key = c.url_key
-        WHERE p.place = 1
+        SELECT *, coalesce(state IN ('dead', 'refused'), false) AS asleep,
+            signal_no IS NOT NULL
+                AND (kind <> 'state' OR coalesce(signal_no > updated_no, false)) AS newer
+        FROM told WHERE place = 1
     ),
     decided AS (
-        SELECT *, newer AND coalesce(force, false) AS forced,
+        SELECT *, newer AND force = 1 AS forced,
             newer AND NOT asleep AND (last_fetch IS NULL OR due_at > last_fetch) AS woken
         FROM kept
     )"""
