@@ -206,11 +206,17 @@ def workers(root: int) -> list[int]:
     """Python workers: those that Spark's daemons or the local engine's server forked."""
     servers = processes(root, "crawlkit.engine.worker_main")
     daemons = processes(root, "pyspark.daemon") + servers
-    return [
-        pid
-        for pid in daemons
-        if int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]) in daemons
-    ]
+    return [pid for pid in daemons if parent(pid) in daemons]
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def children_of_workers(root: int) -> list[int]:
+    """The processes in which workers of the local engine parse pages."""
+    server = processes(root, "crawlkit.engine.worker_main")[:1]
+    return [pid for pid in workers(root) if parent(pid) not in server]
 
 
 def wait_for(
@@ -405,13 +411,12 @@ KILLS = 5
 WHO = {
     "driver": lambda s: [s],
     "jvm": lambda s: processes(s, "SparkSubmit"),
-    "worker": lambda s: workers(s)[:2],
-    "parser": lambda s: workers(s)[2:],
+    "worker": workers,
     "server": lambda s: processes(s, "crawlkit.engine.worker_main")[:1],
     "executor": lambda s: processes(s, "CoarseGrainedExecutorBackend"),
 }
 MOMENTS = [
-    *(("local", victim) for victim in ("driver", "worker", "parser", "server")),
+    *(("local", victim) for victim in ("driver", "worker", "server")),
     *(
         pytest.param("spark", victim, marks=pytest.mark.spark)
         for victim in ("driver", "jvm", "worker", "executor")
@@ -501,7 +506,13 @@ def test_killed_between_files_commits_and_marks(on, seeded, unkilled, tmp_path):
             break
 
 
-@pytest.mark.parametrize("n", [1, 4, 6])
+IN_FILES = [
+    *(("local", n) for n in (1, 2, 4)),
+    *(pytest.param("spark", n, marks=pytest.mark.spark) for n in (1, 4, 6)),
+]
+
+
+@pytest.mark.parametrize(("on", "n"), IN_FILES, indirect=["on"], scope="session")
 def test_a_task_of_parse_killed_in_its_files(on, committed, parsed, tmp_path, n):
     """Spark starts it again: no row is lost or there twice, the counts are those of one run, what
     it left behind is for VACUUM alone.
@@ -582,6 +593,18 @@ def test_executors_that_were_frozen_wake_after_a_second_driver_has_finished(
 
 
 @pytest.mark.parametrize("on", ["local"], indirect=True, scope="session")
+def test_a_parser_that_is_killed_loses_no_page(on, committed, parsed, tmp_path):
+    """The page that it had is parsed again by another child."""
+    with World(tmp_path, committed) as w:
+        process = w.start("parse", "--round-id", ROUND_ID)
+        assert wait_for(lambda: children_of_workers(process.pid), process)
+        os.kill(children_of_workers(process.pid)[0], signal.SIGKILL)
+        assert (done := ended(process)).code == 0, done.err
+        assert counted(done.said) == parsed["counts"]
+        assert differences(parsed["tables"], parse_tables(w.data)) == []
+
+
+@pytest.mark.parametrize("on", ["local"], indirect=True, scope="session")
 def test_a_frozen_worker_is_run_again(on, seeded, unkilled, tmp_path):
     with World(tmp_path, seeded) as w:
         first = w.start()
@@ -647,7 +670,13 @@ def _loaded(rows) -> list[dict]:
 
 
 # -- a full disk -----------------------------------------------------------------------
-@pytest.mark.parametrize("mib", [2, 4])
+DISKS = [
+    *(("local", mib) for mib in (2, 3)),
+    *(pytest.param("spark", mib, marks=pytest.mark.spark) for mib in (2, 4)),
+]
+
+
+@pytest.mark.parametrize(("on", "mib"), DISKS, indirect=["on"], scope="session")
 def test_a_full_disk(on, seeded, unkilled, tmp_path, mib):
     """On a file system of a few MiB the round ends with one message; with more room it finishes."""
     with World(tmp_path, None) as w:

@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
+from crawlkit.engine.task_errors import TaskFailed
 from crawlkit.runtime.spark_errors import damaged_file, find_task_error, first_cause
 
 P = ParamSpec("P")
@@ -76,7 +77,7 @@ def guard(run: Callable[[], T]) -> T:
         if isinstance(code, int):
             text = getattr(e, "strerror", None) or str(e)
             raise fail(text + getattr(e, "advice", ""), code) from None
-        failure = _of_system(e) if isinstance(e, OSError) else _of_spark(e)
+        failure = _of_system(e) if isinstance(e, OSError) else _of_engine(e)
         if failure is None:
             raise
         raise fail(*failure) from None
@@ -101,8 +102,8 @@ def _of_system(e: OSError) -> tuple[str, int] | None:
     return (JVM_GONE, 1) if isinstance(e, ConnectionError) else None
 
 
-def _of_spark(e: Exception) -> tuple[str, int] | None:
-    """Message and exit code of what is behind an error of Spark's; None: not foreseen."""
+def _of_engine(e: Exception) -> tuple[str, int] | None:
+    """Message and exit code of what is behind an error of an engine's; None: not foreseen."""
     text = str(e)
     if "No space left on device" in text:
         return DISK_FULL, 1
@@ -112,6 +113,10 @@ def _of_spark(e: Exception) -> tuple[str, int] | None:
         return form.format(message=ours.message), code
     if place := damaged_file(text):
         return f"{place} is damaged or gone: restore the table's folder from a copy", 2
+    if isinstance(e, TaskFailed):
+        return f"a task failed each time that it was tried: {text}; {ADVICE}", 1
+    if type(e).__module__.lstrip("_").startswith("duckdb"):
+        return _of_duckdb(text), 1
     if type(e).__name__ == "Py4JNetworkError":
         return JVM_GONE, 1
     if type(e).__module__.startswith(("pyspark", "py4j", "delta")):
@@ -119,3 +124,11 @@ def _of_spark(e: Exception) -> tuple[str, int] | None:
         cause = first_cause(text)
         return f"Spark failed: {cause}; run the same command again, or see the text above", 1
     return None
+
+
+def _of_duckdb(text: str) -> str:
+    """Message of an error of the engine local."""
+    cause = " ".join(text.split())[:400]
+    if "Out of Memory" in text:
+        return f"not enough memory: set engine.memory higher ({cause})"
+    return f"the engine local failed: {cause}; {ADVICE}, or with --engine spark"

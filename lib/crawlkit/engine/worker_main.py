@@ -80,7 +80,8 @@ def _work(function: Any, driver: socket.socket, rows_fd: int) -> None:
         status = 0
     except BaseException as e:
         with contextlib.suppress(OSError):
-            _send(driver, FAILED, f"{type(e).__name__}: {e}".encode("utf-8", "replace"))
+            name = f"{type(e).__module__}.{type(e).__qualname__}"
+            _send(driver, FAILED, f"{name}: {e}".encode("utf-8", "replace"))
     finally:
         os._exit(status)
 

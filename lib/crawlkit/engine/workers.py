@@ -26,23 +26,12 @@ from typing import IO
 import pyarrow as pa
 
 from crawlkit.engine.frame import TRIES, MapBatches
+from crawlkit.engine.task_errors import TaskFailed, WorkersGone
 
 HEAD_BYTES = 9  # of a message: its kind, and the length of its body
 BATCH, FAILED, DONE = b"B", b"F", b"D"
 _LOOK_S = 5.0  # between two looks at workers that say nothing
 _PIECE_BYTES = 1 << 20
-
-
-class TaskFailed(RuntimeError):
-    """A task failed in all its tries; the message is that of the last one."""
-
-    exit_code = 1
-
-
-class WorkersGone(RuntimeError):
-    """The process that forks workers cannot be started."""
-
-    exit_code = 1
 
 
 @dataclass

@@ -35,7 +35,7 @@ def first_cause(text: str) -> str:
 
 
 def damaged_file(text: str) -> str | None:
-    """The table file that Spark could not read, if that is what an error says."""
+    """The table file that an engine could not read, if that is what an error says."""
     if not any(
         mark in text
         for mark in (
@@ -45,11 +45,13 @@ def damaged_file(text: str) -> str | None:
             "is not a Parquet file",
             "DELTA_TRUNCATED",
             "DELTA_STATE_RECOVER",
+            "No magic bytes found",  # DuckDB's words
+            "Cannot open file",
         )
     ):
         return None
     found = re.search(
-        r"(?:file:)?((?:s3a:/)?/[^\s:,]{1,1000}(?:\.parquet|/_delta_log)[^\s:,]{0,200})", text
+        r"(?:file:)?((?:s3a:/)?/[^\s:,'\"]{1,1000}(?:\.parquet|/_delta_log)[^\s:,]{0,200})", text
     )
     if not found:
         return None

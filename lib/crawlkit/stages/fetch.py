@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from crawlkit.engine.frame import Batches, Frame, Tasks
+from crawlkit.engine.task_errors import TaskFailed
 from crawlkit.model import FetchItem
 from crawlkit.tables.ddl import arrow_schema
 
@@ -59,13 +60,16 @@ def fetch(fetch_list: Frame, slots: int, run_slot: RunSlot) -> dict[str, Any]:
     """Run every slot of a fetch list (or of a region's part of it); their counts, summed.
 
     run_slot: the items of one slot, in their order -> counts. Raises ValueError for a slot number
-    beyond `slots`, which Spark would wrap.
+    beyond `slots`, which Spark would wrap; TaskFailed for an error that trying again does not mend
+    (a full disk), once all slots have ended: such a slot is not run again.
     """
     top = fetch_list.select("max(slot) AS top").rows()[0]["top"]
     if top is not None and top >= slots:
         raise ValueError(f"fetch list has slot {top}, expected fewer than {slots}")
     tasks = Tasks(("slot",), ("`rank`",), slots=slots)
     done = fetch_items(fetch_list).map_batches(partial(_run, run_slot), _COUNTS_DDL, tasks).rows()
+    if errors := [r["error"] for r in done if r["error"]]:
+        raise TaskFailed(errors[0])
     total: Counter[str] = Counter()
     for r in done:
         total.update(dict(zip(r["name"], r["value"], strict=True)))
@@ -76,10 +80,18 @@ def fetch(fetch_list: Frame, slots: int, run_slot: RunSlot) -> dict[str, Any]:
 def _run(run_slot: RunSlot, batches: Batches) -> Batches:
     items = (FetchItem(**row) for batch in batches for row in batch.to_pylist())
     first = next(items, None)
-    if first is not None:
+    if first is None:
+        return
+    counts: dict[str, int] = {}
+    error = None
+    try:
         counts = run_slot(itertools.chain([first], items))
-        row = {"name": list(counts), "value": [float(v) for v in counts.values()]}
-        yield pa.RecordBatch.from_pylist([row], arrow_schema(_COUNTS_DDL))
+    except Exception as e:
+        if getattr(e, "exit_code", 3) == 3:  # not foreseen, or a lock is held
+            raise
+        error = f"{type(e).__module__}.{type(e).__qualname__}: {e}"
+    row = {"name": list(counts), "value": [float(v) for v in counts.values()], "error": error}
+    yield pa.RecordBatch.from_pylist([row], arrow_schema(_COUNTS_DDL))
 
 
-_COUNTS_DDL = "name array<string>, value array<double>"
+_COUNTS_DDL = "name array<string>, value array<double>, error string"

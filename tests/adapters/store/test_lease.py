@@ -56,13 +56,17 @@ def test_renewal_keeps_it_beyond_its_ttl(store):
     first.release()
 
 
-def test_an_unclean_end_is_told_to_the_successor(store):
+def test_an_error_is_waited_out_as_a_kill_is(store):
+    """What was sent last may be in no part: with a full disk nothing could be written."""
     with pytest.raises(RuntimeError):
         with Lease(store, "l", "a", CFG) as first:
             first.acquire()
             raise RuntimeError
+    assert not first.may_send()
+    expires = json.loads(store.get("l")[0])["expires"]
     with Lease(store, "l", "b", CFG) as second:
-        assert not second.acquire().clean
+        assert not second.acquire(wait_s=5).clean
+        assert time.time() >= expires + CFG.margin_s
 
 
 def test_a_request_must_end_before_the_lease_does(store):

@@ -141,24 +141,35 @@ class Lease:
             self._lost.set()
             raise LeaseLost(f"{self.key} is no longer held by {self.holder}")
 
-    def release(self, clean: bool = True) -> None:
-        """Give it back at once.
+    def release(self) -> None:
+        """Give it back at once: all that was done is known to the successor."""
+        self._stop_renewing()
+        with self._swap:
+            if self._etag is not None and not self._lost.is_set():
+                self._put_over(self._content(released=True, clean=True))
+            self._lost.set()
 
-        Not `clean`: the holder's last acts may be unknown to the successor.
-        """
+    def abandon(self) -> None:
+        """Let it run out: the successor waits for its end."""
+        self._stop_renewing()
+        self._lost.set()
+
+    def _stop_renewing(self) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        with self._swap:
-            if self._etag is not None and not self._lost.is_set():
-                self._put_over(self._content(released=True, clean=clean))
-            self._lost.set()
 
     def __enter__(self) -> Lease:
         return self
 
     def __exit__(self, kind: type | None, *_: object) -> None:
-        self.release(clean=kind is None)
+        """An error leaves the lease to its end: what was sent last, and by which delay, may be in
+        no part, as after a kill.
+        """
+        if kind is None:
+            self.release()
+        else:
+            self.abandon()
 
     def _renew(self) -> None:
         while not self._stop.wait(self._cfg.renew_s):
