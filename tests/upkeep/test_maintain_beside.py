@@ -2,23 +2,20 @@
 
 import time
 
-import pytest
 from crawlkit.config import parse_config
 from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import Job
 from crawlkit.upkeep.maintain import maintain
 
-pytestmark = pytest.mark.spark
 
-
-def test_files_of_a_stage_under_way_stay_and_those_left_behind_go(spark, tmp_path):
+def test_files_of_a_stage_under_way_stay_and_those_left_behind_go(engine_options, tmp_path):
     """Tasks of parse write files outside of the commit lock; `maintain` may come before their
     commit.
     """
     job = Job(
         Crawl(tmp_path, parse_config("", "test", ("maintain.vacuum_hours=0",))),
         quick=True,
-        spark=spark,
+        **engine_options,
     )
     round_ = job.crawl.open_round(time.time())
     part = {"round_id": [round_.id]}
@@ -29,7 +26,7 @@ def test_files_of_a_stage_under_way_stay_and_those_left_behind_go(spark, tmp_pat
     maintain(job, time.time())
     with job.crawl.lock:
         job.tables.commit("pages", written, part)
-    assert [r.capture_id for r in job.read("pages").collect()] == ["c"]
+    assert [r["capture_id"] for r in job.read("pages").rows()] == ["c"]
     job.tables.write("pages", [row], part)
     job.crawl.close(round_)
     maintain(job, time.time())

@@ -27,11 +27,15 @@ from tests.rounds.test_known_answer import check_records
 pytestmark = [pytest.mark.spark, pytest.mark.rounds]
 
 
-@pytest.fixture
-def job(spark, known_crawl, tmp_path) -> Job:
+def copy(known_crawl, folder: Path, **engine) -> Job:
     original = known_crawl[1]
-    shutil.copytree(original.crawl.data, tmp_path / "copy")
-    return Job(Crawl(tmp_path / "copy", original.cfg), quick=True, spark=spark)
+    shutil.copytree(original.crawl.data, folder)
+    return Job(Crawl(folder, original.cfg), quick=True, **engine)
+
+
+@pytest.fixture
+def job(known_crawl, tmp_path) -> Job:
+    return copy(known_crawl, tmp_path / "copy", engine="local")
 
 
 def captures(job: Job) -> dict[str, dict]:
@@ -77,7 +81,8 @@ def everything_stored(folder: Path) -> bytes:
     return b"\n".join(out)
 
 
-def test_a_host_is_gone_and_the_rest_is_as_it_was(job, tmp_path):
+def test_a_host_is_gone_and_the_rest_is_as_it_was(known_crawl, engine_options, tmp_path):
+    job = copy(known_crawl, tmp_path / "copy", **engine_options)
     host, before = busiest(job), captures(job)
     titles = [
         r["title"]
@@ -174,7 +179,7 @@ def test_a_host_is_gone_and_the_rest_is_as_it_was(job, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_purged_host_stays_purged_in_what_is_made_again(spark, job):
+def test_a_purged_host_stays_purged_in_what_is_made_again(job):
     host = busiest(job)
     purge(job, "host", host, "", "test")
     was = {
@@ -199,7 +204,7 @@ def test_a_purged_host_stays_purged_in_what_is_made_again(spark, job):
         u: r for u, r in was.items() if u in fetched
     }
     assert not [u for u, r in now(job).items() if host_of(u) == host and r[1]]
-    alone = Job(Crawl(job.crawl.data.parent / "warconly", job.cfg), quick=True, spark=spark)
+    alone = Job(Crawl(job.crawl.data.parent / "warconly", job.cfg), quick=True, engine="local")
     rebuild_from_warc(alone)
     assert {u: r for u, r in now(alone).items() if u in fetched} == {
         u: r for u, r in was.items() if u in fetched

@@ -28,19 +28,19 @@ MORE = (
 
 
 @pytest.fixture
-def copy(spark, known_crawl, tmp_path):
+def copy(known_crawl, tmp_path):
     """Makes a copy of the crawl, whole or one folder of it."""
     job = known_crawl[1]
 
-    def make(keep: str = "") -> Job:
+    def make(keep: str = "", **engine) -> Job:
         shutil.copytree(job.crawl.data / keep, tmp_path / "copy" / keep)
-        return again(spark, job.cfg, tmp_path / "copy")
+        return again(job.cfg, tmp_path / "copy", **engine)
 
     return make
 
 
-def again(spark, cfg, folder: Path) -> Job:
-    return Job(Crawl(folder, cfg), quick=True, spark=spark, may_lack=REBUILT)
+def again(cfg, folder: Path, **engine) -> Job:
+    return Job(Crawl(folder, cfg), quick=True, may_lack=REBUILT, **engine or {"engine": "local"})
 
 
 def table(job: Job, columns: list[str]) -> dict[str, tuple]:
@@ -56,8 +56,8 @@ def wrong(was: dict, now: dict) -> dict:
     }
 
 
-def test_from_tables_after_the_frontier_is_lost(spark, copy):
-    job = copy()
+def test_from_tables_after_the_frontier_is_lost(engine_options, copy):
+    job = copy(**engine_options)
     late = job.crawl.open_round(EPOCH + 5 * DAY_S)
     job.run(
         "inject",
@@ -79,7 +79,7 @@ def test_from_tables_after_the_frontier_is_lost(spark, copy):
     assert maintain(job, time.time())["log_rows_dropped"]
     for name in REBUILT:
         shutil.rmtree(Path(job.tables.path(name)))
-    job = again(spark, job.cfg, job.crawl.data)
+    job = again(job.cfg, job.crawl.data, **engine_options)
     done = rebuild(job)
     assert done["known"] == len(was)
     assert not wrong(was, table(job, columns))
@@ -90,15 +90,14 @@ def test_from_tables_after_the_frontier_is_lost(spark, copy):
 
 
 @pytest.mark.slow
-def test_from_warc_files_alone(spark, known_crawl, copy):
-    original = known_crawl[1]
+def test_from_warc_files_alone(known_crawl, copy):
+    original = again(known_crawl[1].cfg, known_crawl[1].crawl.data)
     maintain(
         original, time.time()
     )  # packed files beside those that they were made of, which are not orphans for long enough
     was = table(original, FACTS)
-    linked = {
-        r.to_url for r in original.read("links").where("refused IS NULL").select("to_url").collect()
-    }
+    links = original.read("links").where("refused IS NULL")
+    linked = {r["to_url"] for r in links.select("to_url").rows()}
     job, made = copy("warc"), [0]
 
     def guard() -> None:
@@ -113,8 +112,8 @@ def test_from_warc_files_alone(spark, known_crawl, copy):
     with pytest.raises(KeyboardInterrupt):
         rebuild_from_warc(job)
     with pytest.raises(CrawlError, match="finish it with `crawlkit rebuild --from-warc`"):
-        again(spark, job.cfg, job.crawl.data).crawl.open_round(EPOCH)
-    job = again(spark, job.cfg, job.crawl.data)
+        again(job.cfg, job.crawl.data).crawl.open_round(EPOCH)
+    job = again(job.cfg, job.crawl.data)
     done = rebuild_from_warc(job)
     assert (
         done["lost"] == done["unnamed"] == 0 and done["records"] > 300 and done["files_twice"] > 0
@@ -125,7 +124,7 @@ def test_from_warc_files_alone(spark, known_crawl, copy):
         for u, (was_, is_) in lacking.items()
     ), lacking  # seeds that were neither fetched nor linked
     assert len(lacking) < 5
-    job = again(spark, job.cfg, job.crawl.data)
+    job = again(job.cfg, job.crawl.data)
     job.crawl.check()
     round_ = job.crawl.open_round(EPOCH + 5 * DAY_S)
     assert round_.no == 7  # the next number
@@ -163,7 +162,7 @@ def test_refused_where_there_is_a_crawl_or_a_round_under_way(copy):
 
 
 @pytest.mark.slow
-def test_killed_before_any_commit_it_leaves_the_old_or_the_new(spark, known_crawl, tmp_path):
+def test_killed_before_any_commit_it_leaves_the_old_or_the_new(known_crawl, tmp_path):
     original = known_crawl[1]
     was = table(original, FACTS)
 
@@ -172,7 +171,7 @@ def test_killed_before_any_commit_it_leaves_the_old_or_the_new(spark, known_craw
         made.
         """
         shutil.copytree(original.crawl.data, tmp_path / str(stop))
-        job, made = again(spark, original.cfg, tmp_path / str(stop)), [0]
+        job, made = again(original.cfg, tmp_path / str(stop)), [0]
 
         def guard() -> None:
             job.crawl.lock.check()
@@ -196,7 +195,7 @@ def test_killed_before_any_commit_it_leaves_the_old_or_the_new(spark, known_craw
         live = reduce_rows(
             job.read("crawldb"), live_log(job.read("crawldb_log"), job.read("buckets"))
         )
-        assert {r.url: r.state for r in live.select("url", "state").collect()} == {
+        assert {r["url"]: r["state"] for r in live.select("url", "state").rows()} == {
             u: r[1] for u, r in was.items()
         }, stop
     rebuild(job)

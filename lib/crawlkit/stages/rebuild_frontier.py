@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-
-from pyspark.sql import Column, DataFrame, functions as F
+from functools import partial
 
 from crawlkit.config import Config
+from crawlkit.engine.frame import Frame, Tasks
 from crawlkit.rules.frontier.replay import FETCHED, ORDERED, READ, replay
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.stages.arrow import Row, map_rows
-from crawlkit.stages.update import SEEN_TYPES, seen_of
+from crawlkit.stages.update import seen_of
 from crawlkit.tables import TABLES
 
 ROW = TABLES["crawldb"].columns
@@ -39,146 +39,135 @@ _EVENT = {
     "due_at": "double",
     "force": "boolean",
     "mode": "string",
-    "seen": f"struct<{SEEN_TYPES}>",
 }
-PLANNED = {
+_SEEN = "seen_"  # begins the columns of an outcome that `seen_of` gives
+_PLANNED = {
     "depth": "planned_depth",
     "redirects": "planned_redirects",
     "priority_class": "planned_class",
 }
+# columns of a frontier row that a capture keeps, under their names there
+PLAN = tuple(f"{kept} AS {name}" for name, kept in _PLANNED.items())
 
 
-def _events(df: DataFrame) -> DataFrame:
-    """`df` in the form of an event; what it lacks is null."""
-    have = set(df.columns)
-    return df.selectExpr(
-        *[f"CAST({f'`{n}`' if n in have else 'NULL'} AS {t}) AS `{n}`" for n, t in _EVENT.items()]
-    )
+def _event(values: dict[str, str]) -> str:
+    """The columns of an event, some from an expression in SQL; the others are null."""
+    return ", ".join(f"CAST({values.get(n, 'NULL')} AS {t}) AS {n}" for n, t in _EVENT.items())
 
 
-def select_plan() -> list[Column]:
-    """Columns of a frontier row that a capture keeps, under their names there."""
-    return [F.col(kept).alias(name) for name, kept in PLANNED.items()]
-
-
-def outcomes(captures: DataFrame, pages: DataFrame, rounds: DataFrame) -> DataFrame:
-    """Events of fetches.
+def outcomes(captures: Frame, pages: Frame, rounds: Frame) -> Frame:
+    """Events of fetches, with the columns of `seen_of`.
 
     rounds (`ROUNDS`): `settled` where the outcomes went into the frontier (not those of an
     abandoned round).
     """
-    done = (
-        captures.where("is_outcome AND kind <> 'robots'")
-        .join(F.broadcast(rounds.where("settled")), "round_id")
-        .withColumn("retry_wait_s", F.lit(0.0))
-    )
-    about = done.select(
-        "capture_id", "no", "now", "url", F.col("kind").alias("fetch_kind"), *select_plan()
-    )
+    engine = captures.engine
+    query = """
+        SELECT /*+ BROADCAST(r) */ c.*, r.no, r.now, 0e0 AS retry_wait_s
+        FROM {captures} AS c JOIN {rounds} AS r ON c.round_id = r.round_id
+        WHERE c.is_outcome AND c.kind <> 'robots' AND r.settled
+    """
+    done = engine.query(query, captures=captures, rounds=rounds)
     seen = seen_of(done, pages, captures)
-    return _events(
-        seen.join(about, "capture_id").withColumns({"phase": F.lit(FETCHED), "seq": F.lit(0)})
-    )
+    about = {"url_key": "s.url_key", "no": "c.no", "phase": str(FETCHED), "seq": "0"}
+    about |= {"now": "c.now", "url": "c.url", "fetch_kind": "c.kind"}
+    about |= {name: f"c.{kept}" for name, kept in _PLANNED.items()}
+    columns = [f"s.{c}" for c in seen.columns if c != "url_key"]
+    query = f"""
+        SELECT {_event(about)}, {", ".join(columns)}
+        FROM {{seen}} AS s JOIN {{done}} AS c ON s.captured = c.capture_id
+    """
+    return engine.query(query, seen=seen, done=done)
 
 
-def link_events(links: DataFrame, captures: DataFrame, rounds: DataFrame) -> DataFrame:
+def link_events(links: Frame, captures: Frame, rounds: Frame) -> Frame:
     """Events of the links that a page's reading brought into the frontier: of a round's the
     shallowest, as parse chooses.
     """
-    page = captures.select(
-        "capture_id",
-        F.coalesce("planned_depth", F.lit(0)).alias("page_depth"),
-        F.coalesce("planned_redirects", F.lit(0)).alias("hops"),
-        F.col("kind").alias("page_kind"),
-    )
-    redirect = F.col("kind") == "redirect"
-    named = (
-        links.where("refused IS NULL AND to_key IS NOT NULL")
-        .join(page, "capture_id")
-        .select(
-            F.col("to_key").alias("url_key"),
-            "round_id",
-            F.col("to_url").alias("url"),
-            F.when(F.col("kind").isin("redirect", "canonical"), F.col("kind"))
-            .otherwise("link")
-            .alias("source"),
-            (F.col("page_depth") + F.when(redirect, 0).otherwise(1)).alias("depth"),
-            F.when(redirect, F.col("hops") + 1).otherwise(0).alias("redirects"),
-            F.col("from_key").alias("parent_key"),
-            F.when(F.col("kind") == "feed", "feed")
-            .when(redirect, F.col("page_kind"))
-            .otherwise("page")
-            .alias("fetch_kind"),
+    same = ("url_key", "url", "source", "fetch_kind", "depth", "redirects", "parent_key")
+    event = {name: f"b.{name}" for name in same}
+    event |= {"no": "r.no", "now": "r.now", "phase": str(READ), "seq": "0"}
+    event["fetch_kind"] = "coalesce(b.special, 'page')"
+    query = f"""
+        WITH named AS (
+            SELECT l.to_key AS url_key, l.round_id, l.to_url AS url,
+                CASE WHEN l.kind IN ('redirect', 'canonical') THEN l.kind ELSE 'link' END AS source,
+                coalesce(c.planned_depth, 0)
+                    + CASE WHEN l.kind = 'redirect' THEN 0 ELSE 1 END AS depth,
+                CASE WHEN l.kind = 'redirect' THEN coalesce(c.planned_redirects, 0) + 1
+                    ELSE 0 END AS redirects,
+                l.from_key AS parent_key,
+                CASE WHEN l.kind = 'feed' THEN 'feed' WHEN l.kind = 'redirect' THEN c.kind
+                    ELSE 'page' END AS fetch_kind
+            FROM {{links}} AS l JOIN {{captures}} AS c ON l.capture_id = c.capture_id
+            WHERE l.refused IS NULL AND l.to_key IS NOT NULL
+        ),
+        best AS (
+            SELECT *,
+                max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
+                    OVER (PARTITION BY url_key, round_id) AS special,
+                row_number() OVER (PARTITION BY url_key, round_id
+                    ORDER BY depth, redirects, parent_key, url, source) AS place
+            FROM named
         )
-    )
-    best = (
-        named.groupBy("url_key", "round_id")
-        .agg(
-            F.min_by(
-                F.struct("url", "source", "depth", "redirects", "parent_key"),
-                F.struct("depth", "redirects", "parent_key"),
-            ).alias("b"),
-            F.max(F.when(F.col("fetch_kind") != "page", F.col("fetch_kind"))).alias("special"),
-        )
-        .select(
-            "url_key", "round_id", "b.*", F.coalesce("special", F.lit("page")).alias("fetch_kind")
-        )
-    )
-    return _events(
-        best.join(F.broadcast(rounds), "round_id").withColumns(
-            {"phase": F.lit(READ), "seq": F.lit(0)}
-        )
-    )
+        SELECT /*+ BROADCAST(r) */ {_event(event)}
+        FROM best AS b JOIN {{rounds}} AS r ON b.round_id = r.round_id WHERE b.place = 1
+    """
+    return links.engine.query(query, links=links, captures=captures, rounds=rounds)
 
 
-def sightings(found: DataFrame, rounds: DataFrame) -> DataFrame:
+def sightings(found: Frame, rounds: Frame) -> Frame:
     """Events of found rows (`crawldb_log`, `injected`)."""
-    read = F.col("writer").isin("parse", "rebuild")
-    at = (
-        found.where("kind = 'found'")
-        .drop("now")
-        .join(F.broadcast(rounds), "round_id")
-        .withColumns(
-            {
-                "phase": F.when(read, READ).otherwise(ORDERED),
-                "due_at": F.col("due_at").cast("double"),
-            }
-        )
-    )
-    return _events(at)
+    event = {name: f"f.{name}" for name in _EVENT}
+    event |= {"no": "r.no", "now": "r.now", "due_at": "unix_micros(f.due_at) / 1e6"}
+    event["phase"] = f"CASE WHEN f.writer IN ('parse', 'rebuild') THEN {READ} ELSE {ORDERED} END"
+    query = f"""
+        SELECT /*+ BROADCAST(r) */ {_event(event)}
+        FROM {{found}} AS f JOIN {{rounds}} AS r ON f.round_id = r.round_id WHERE f.kind = 'found'
+    """
+    return found.engine.query(query, found=found, rounds=rounds)
 
 
-def rows_of(events: DataFrame, cfg: Config, tasks: int) -> DataFrame:
-    """`crawldb` rows of all events."""
-
-    def rows(events: Iterator[Row]) -> Iterator[Row]:
-        for key, of_url in itertools.groupby(events, key=lambda e: e["url_key"]):
-            yield replay(key, of_url, cfg)
-
-    ordered = events.repartition(tasks, "url_key").sortWithinPartitions(
-        "url_key", "no", "phase", "seq", F.desc("source")
-    )
-    return map_rows(ordered, rows, ROW)
+def rows_of(events: Frame, cfg: Config) -> Frame:
+    """`crawldb` rows of all events (`outcomes` and, by union, those of other sources)."""
+    return map_rows(events, partial(_replay_all, cfg), ROW, Tasks(by=("url_key",)))
 
 
-def plan_of(parts: DataFrame, round_id: str, cfg: Config) -> DataFrame:
+def _replay_all(cfg: Config, events: Iterator[Row]) -> Iterator[Row]:
+    """The row of each URL, whose events come one after the other."""
+    for key, of_url in itertools.groupby(events, key=lambda e: e["url_key"]):
+        ordered = sorted(of_url, key=lambda e: e["source"] or "", reverse=True)
+        ordered.sort(key=lambda e: (e["no"], e["phase"], e["seq"] or 0))
+        yield replay(key, map(_with_seen, ordered), cfg)
+
+
+def _with_seen(event: Row) -> Row:
+    """An event with its outcome as one value `seen`, as `replay` takes it."""
+    names = [name for name in event if name.startswith(_SEEN)]
+    seen = {name.removeprefix(_SEEN): event.pop(name) for name in names}
+    return event | {"seen": None if event["captured"] is None else seen}
+
+
+def plan_of(parts: Frame, round_id: str, cfg: Config) -> Frame:
     """The round's `fetchlist` as far as its parts know it: rows with an outcome."""
-    outcomes = (
-        parts.where("rec = 'capture' AND capture.is_outcome")
-        .select("capture.*")
-        .dropDuplicates(["url_key", "kind"])
-        .withColumns({name: F.col(kept) for name, kept in PLANNED.items()})
-    )
+    kept = ("url_key", "url", "host", "kind", "slot")
+    query = f"""
+        WITH got AS (SELECT capture.* FROM {{parts}} WHERE rec = 'capture'),
+        numbered AS (
+            SELECT *, row_number() OVER (
+                PARTITION BY url_key, kind ORDER BY attempt, seq, capture_id) AS place
+            FROM got WHERE is_outcome
+        )
+        SELECT {", ".join((*kept, *PLAN))} FROM numbered WHERE place = 1
+    """
+    names = {*kept, *_PLANNED, "domain", "host_bucket"}
+    columns = [c for c in TABLES["fetchlist"].columns if c.name in names]
+    outcomes = parts.engine.query(query, parts=parts)
+    made = map_rows(outcomes, partial(_add_domain, cfg.frontier.buckets), columns)
+    return made.select("*", f"'{round_id}' AS round_id")
 
-    def add_domain(rows: Iterator[Row]) -> Iterator[Row]:
-        for r in rows:
-            domain = registered_domain(r["host"])
-            yield r | {
-                "domain": domain,
-                "host_bucket": host_bucket(domain, cfg.frontier.buckets),
-            }
 
-    kept = ("url_key", "url", "host", "kind", "slot", "depth", "redirects", "priority_class")
-    columns = [c for c in TABLES["fetchlist"].columns if c.name in (*kept, "domain", "host_bucket")]
-    made = map_rows(outcomes.select(*kept), add_domain, columns)
-    return made.withColumn("round_id", F.lit(round_id))
+def _add_domain(buckets: int, rows: Iterator[Row]) -> Iterator[Row]:
+    for r in rows:
+        domain = registered_domain(r["host"])
+        yield r | {"domain": domain, "host_bucket": host_bucket(domain, buckets)}

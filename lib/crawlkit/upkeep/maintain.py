@@ -13,15 +13,15 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from crawlkit.adapters.lake.table_reader import Part
 from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.adapters.warc.capture_log import only_log
 from crawlkit.outcomes import Refused
 from crawlkit.round.job import Job
+from crawlkit.stages.fold import live_log
 from crawlkit.tables import TABLES
+from crawlkit.upkeep.frame_rows import distinct
 from crawlkit.upkeep.retention import expire
 
 
@@ -57,18 +57,8 @@ def drop_folded(job: Job) -> int:
     if not job.tables.exists("crawldb_log"):
         return 0
     with job.crawl.lock:
-        waiting = (
-            job.read("crawldb_log")
-            .select("host_bucket", "updated_no")
-            .join(
-                job.read("buckets").select("host_bucket", "folded_through"), "host_bucket", "left"
-            )
-            .where(
-                F.col("folded_through").isNull() | (F.col("updated_no") > F.col("folded_through"))
-            )
-            .agg(F.min("updated_no"))
-            .collect()[0][0]
-        )
+        live = live_log(job.read("crawldb_log"), job.read("buckets"))
+        waiting = live.select("min(updated_no) AS least").rows()[0]["least"]
         open_no = min((r.no for r in job.crawl.open_rounds()), default=2**31 - 1)
         through = min(waiting if waiting is not None else 2**31 - 1, open_no) - 1
         folded = {
@@ -81,7 +71,7 @@ def drop_folded(job: Job) -> int:
     return n
 
 
-def keep_injected(job: Job, part: "Part | None" = None) -> None:
+def keep_injected(job: Job, part: Part | None = None) -> None:
     """Copy the log's seeds and commands into `injected`: they are stored nowhere else.
 
     The caller holds the commit lock.
@@ -89,8 +79,8 @@ def keep_injected(job: Job, part: "Part | None" = None) -> None:
     ordered = job.read("crawldb_log", part).where(
         "kind = 'found' AND writer <> 'parse' AND writer <> 'rebuild'"
     )
-    for r in sorted(ordered.select("round_id", "writer").distinct().collect()):
-        mine = {"round_id": [r.round_id], "writer": [r.writer]}
+    for round_id, writer in distinct(ordered, "round_id", "writer"):
+        mine = {"round_id": [round_id], "writer": [writer]}
         job.tables.replace("injected", job.read("crawldb_log", mine), mine)
 
 
@@ -103,15 +93,10 @@ def pack(job: Job) -> dict[str, int]:
     open_ids = {r.id for r in job.crawl.open_rounds()}
     packed = {"files_in": 0, "files_out": 0}
     by_round: dict[str, list[str]] = defaultdict(list)
-    for r in (
-        job.read("captures")
-        .where("warc_filename IS NOT NULL")
-        .select("round_id", "warc_filename")
-        .distinct()
-        .collect()
-    ):
-        if r.round_id not in open_ids:
-            by_round[r.round_id].append(r.warc_filename)
+    stored = job.read("captures").where("warc_filename IS NOT NULL")
+    for round_id, name in distinct(stored, "round_id", "warc_filename"):
+        if round_id not in open_ids:
+            by_round[round_id].append(name)
     for round_id, names in sorted(by_round.items()):
         groups = _groups(job, sorted(names), limit)
         moves: dict[str, tuple[str, int]] = {}
@@ -165,25 +150,22 @@ def _join_files(job: Job, names: list[str], target: str) -> dict[str, tuple[str,
 
 
 def _move_captures(job: Job, round_id: str, moves: dict[str, tuple[str, int]]) -> None:
-
-    rows = job.spark.createDataFrame(
+    rows = job.engine.from_rows(
+        "old_name string, new_name string, shift bigint",
         [(old, new, shift) for old, (new, shift) in moves.items()],
-        "warc_filename string, new_name string, shift bigint",
     )
+    changed = {
+        "warc_filename": "coalesce(m.new_name, c.warc_filename)",
+        "warc_record_offset": "c.warc_record_offset + coalesce(m.shift, 0)",
+    }
+    columns = [f"{changed.get(n, f'c.{n}')} AS {n}" for n in TABLES["captures"].column_names]
+    query = f"""
+        SELECT /*+ BROADCAST(m) */ {", ".join(columns)}
+        FROM {{captures}} AS c LEFT JOIN {{moves}} AS m ON c.warc_filename = m.old_name
+    """
     with job.crawl.lock:
         mine = {"round_id": [round_id]}
-        moved = (
-            job.read("captures", mine)
-            .join(F.broadcast(rows), "warc_filename", "left")
-            .withColumns(
-                {
-                    "warc_record_offset": (
-                        F.col("warc_record_offset") + F.coalesce("shift", F.lit(0))
-                    ),
-                    "warc_filename": F.coalesce("new_name", "warc_filename"),
-                }
-            )
-        )
+        moved = job.engine.query(query, captures=job.read("captures", mine), moves=rows)
         job.tables.replace("captures", moved, mine)
 
 
@@ -194,16 +176,8 @@ def remove_orphans(job: Job, clock_now: float) -> int:
     """
     oldest_open = min((r.opened_at for r in job.crawl.open_rounds()), default=clock_now)
     before = min(clock_now - job.cfg.maintain.orphan_hours * 3600, oldest_open)
-    named = {
-        r[0]
-        for r in (
-            job.read("captures")
-            .where("warc_filename IS NOT NULL")
-            .select("warc_filename")
-            .distinct()
-            .collect()
-        )
-    }
+    stored = job.read("captures").where("warc_filename IS NOT NULL")
+    named = {name for (name,) in distinct(stored, "warc_filename")}
     removed = 0
     for key in job.crawl.warc.list():
         if (

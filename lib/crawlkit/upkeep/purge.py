@@ -17,15 +17,15 @@ import json
 import time
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.control.commands import run_command
 from crawlkit.crawl.state import Crawl, CrawlError
+from crawlkit.engine.frame import Frame
 from crawlkit.outcomes import Reason
 from crawlkit.round.job import Job
 from crawlkit.rules.url.domains import registered_domain
 from crawlkit.tables import TABLES
+from crawlkit.upkeep.frame_rows import distinct
 from crawlkit.upkeep.purge_contents import remove_contents
 from crawlkit.upkeep.purge_target import Target, target_of
 
@@ -51,7 +51,7 @@ def purge(
         "repeated": False,
     }
     job.report_step(f"looking for what is stored of {target.name}")
-    captures = job.read("captures").where(target.column())
+    captures = target.of(job.read("captures"))
     stored = _count_stored(captures)
     plan_key = f"{PLANS}{hashlib.sha256(str(target).encode()).hexdigest()[:32]}.json"
     has_plan = bool(crawl.objects.list(plan_key))
@@ -77,7 +77,7 @@ def _check_no_round_open(crawl: Crawl) -> None:
         )
 
 
-def _count_stored(captures: DataFrame) -> dict[str, int]:
+def _count_stored(captures: Frame) -> dict[str, int]:
     """Captures that are not purged yet, and captures with a WARC record."""
     return {
         "captures": captures.where(f"reason IS NULL OR reason <> '{Reason.PURGED}'").count(),
@@ -95,7 +95,7 @@ def _block(crawl: Crawl, target: Target, reason: str, actor: str) -> None:
         run_command(crawl, "block", arguments, actor=actor)
 
 
-def _write_plan(job: Job, key: str, captures: DataFrame, stored: dict[str, int]) -> dict[str, Any]:
+def _write_plan(job: Job, key: str, captures: Frame, stored: dict[str, int]) -> dict[str, Any]:
     """The plan of this purge: an earlier one that was not finished, else a new one."""
     files = sorted(_files_of(captures) | _unreferenced_files(job))
     plan = json.dumps({"files": files, "at": time.time(), **stored})
@@ -103,10 +103,10 @@ def _write_plan(job: Job, key: str, captures: DataFrame, stored: dict[str, int])
     return json.loads(job.crawl.objects.get(key)[0])
 
 
-def _files_of(captures: DataFrame) -> set[str]:
+def _files_of(captures: Frame) -> set[str]:
     """The WARC files that captures name."""
     stored = captures.where("warc_filename IS NOT NULL")
-    return {r[0] for r in stored.select("warc_filename").distinct().collect()}
+    return {name for (name,) in distinct(stored, "warc_filename")}
 
 
 def _unreferenced_files(job: Job) -> set[str]:

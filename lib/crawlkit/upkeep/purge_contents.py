@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, functions as F
-
 from crawlkit.adapters.store.parts import Record, encode_part, part_keys, read_part
 from crawlkit.adapters.warc.rewrite import KEPT, blank_capture
+from crawlkit.engine.frame import Frame
 from crawlkit.model import Capture, RobotsCopy
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.round.job import Job
 from crawlkit.rules.url.canonical import url_key
 from crawlkit.stages.cluster import cluster
 from crawlkit.tables import TABLES
+from crawlkit.upkeep.frame_rows import change, distinct
 from crawlkit.upkeep.purge_frontier import forget_rows
 from crawlkit.upkeep.purge_target import Target
 from crawlkit.upkeep.warc_swap import Moves, repoint_captures, rewrite_without, rounds_of
@@ -26,10 +26,9 @@ def remove_contents(job: Job, target: Target, files: list[str]) -> dict[str, Any
     """The steps under the commit lock; counts, and the WARC files to delete (`replaced`)."""
     moves = _rewrite_files(job, target, files)
     captures = job.read("captures")
-    ids = captures.where(target.column()).select("capture_id", "round_id").persist()
-    try:
+    with job.engine.keep(target.of(captures).select("capture_id", "round_id")) as ids:
         rounds = _rounds_in(ids)
-        lost = _lost_copies(captures, target, ids).persist()
+        lost = _lost_copies(target.without(captures), ids).rows()
         counts: dict[str, Any] = {
             "files": len(moves),
             "replaced": sorted(moves),
@@ -38,8 +37,6 @@ def remove_contents(job: Job, target: Target, files: list[str]) -> dict[str, Any
         _blank_captures(job, target, rounds, moves)
         counts |= _RowRemoval(job, target, ids, rounds).run()
         counts["parts"] = _blank_parts(job, target)
-    finally:
-        ids.unpersist()
     _drop_old_versions(job)
     return counts
 
@@ -59,19 +56,18 @@ def _rewrite_files(job: Job, target: Target, files: list[str]) -> Moves:
     return moves
 
 
-def _rounds_in(rows: DataFrame) -> list[str]:
+def _rounds_in(rows: Frame) -> list[str]:
     """The round_ids in a frame, ascending."""
-    return sorted(r[0] for r in rows.select("round_id").distinct().collect())
+    return [round_id for (round_id,) in distinct(rows, "round_id")]
 
 
-def _lost_copies(captures: DataFrame, target: Target, ids: DataFrame) -> DataFrame:
-    """revisit_of, url_key, host of other captures whose body is stored with one of `ids`."""
-    return (
-        captures.where(~target.column())
-        .join(ids.selectExpr("capture_id AS revisit_of"), "revisit_of", "left_semi")
-        .select("revisit_of", "url_key", "host")
-        .distinct()
-    )
+def _lost_copies(others: Frame, ids: Frame) -> Frame:
+    """revisit_of, url_key, host of the `others` whose body is stored with one of `ids`."""
+    query = """
+        SELECT DISTINCT o.revisit_of, o.url_key, o.host
+        FROM {others} AS o SEMI JOIN {ids} AS i ON o.revisit_of = i.capture_id
+    """
+    return others.engine.query(query, others=others, ids=ids)
 
 
 def _drop_old_versions(job: Job) -> None:
@@ -91,12 +87,11 @@ def _blank_captures(job: Job, target: Target, rounds: list[str], moves: Moves) -
     part = {"round_id": sorted({*rounds, *rounds_of(job, moves)})}
     if not part["round_id"]:
         return
-    is_target = target.column()
-    values = {c: F.lit(None) for c in TABLES["captures"].column_names if c not in KEPT}
-    values |= {"outcome": F.lit(str(Outcome.REFUSED)), "reason": F.lit(str(Reason.PURGED))}
-    blanks = {c: F.when(is_target, v).otherwise(F.col(c)) for c, v in values.items()}
-    captures = repoint_captures(job, job.read("captures", part), moves)
-    job.tables.replace("captures", captures.withColumns(blanks), part)
+    values = {c: "NULL" for c in TABLES["captures"].column_names if c not in KEPT}
+    values |= {"outcome": f"'{Outcome.REFUSED}'", "reason": f"'{Reason.PURGED}'"}
+    blanks = {c: f"CASE WHEN is_target THEN {v} ELSE {c} END" for c, v in values.items()}
+    captures = repoint_captures(job.read("captures", part), moves)
+    job.tables.replace("captures", change(target.mark(captures), blanks), part)
 
 
 class _RowRemoval:
@@ -105,7 +100,7 @@ class _RowRemoval:
     `ids`: capture_id, round_id of the target's captures; `rounds`: their rounds.
     """
 
-    def __init__(self, job: Job, target: Target, ids: DataFrame, rounds: list[str]) -> None:
+    def __init__(self, job: Job, target: Target, ids: Frame, rounds: list[str]) -> None:
         self._job = job
         self._target = target
         self._ids = ids.select("capture_id")
@@ -117,13 +112,13 @@ class _RowRemoval:
         self._drop_of_captures()
         self._drop_pairs()
         if self._target.kind != "url":
-            self._drop_by("robots", self._target.of_hosts())
-        self._drop_by("fetchlist", self._target.column())
+            self._drop_by_round("robots")
+        self._drop_by_round("fetchlist")
         self._cluster_anew()
         self._drop_param_rules()
         return dict(self._counts)
 
-    def _keep(self, table: str, rows: DataFrame, part: dict[str, Any] | None) -> None:
+    def _keep(self, table: str, rows: Frame, part: dict[str, Any] | None) -> None:
         """Replace a part of a table by fewer of its rows, if any are missing."""
         n = self._job.tables.count(table, part) - rows.count()
         if n:
@@ -136,8 +131,12 @@ class _RowRemoval:
             return
         for table in _OF_CAPTURES:
             if self._job.tables.exists(table):
-                rows = self._job.read(table, part).join(self._ids, "capture_id", "left_anti")
-                self._keep(table, rows, part)
+                self._keep(table, self._others(self._job.read(table, part), "capture_id"), part)
+
+    def _others(self, rows: Frame, column: str) -> Frame:
+        """The rows whose capture (in a column) is none of the target's."""
+        query = f"SELECT r.* FROM {{rows}} AS r ANTI JOIN {{ids}} AS i ON r.{column} = i.capture_id"
+        return rows.engine.query(query, rows=rows, ids=self._ids)
 
     def _drop_pairs(self) -> None:
         """Near-duplicate pairs with a capture of the target on either side."""
@@ -146,28 +145,27 @@ class _RowRemoval:
         pairs = self._job.read("similar")
         part = {"round_id": _rounds_in(pairs)}
         for side in ("a_capture", "b_capture"):
-            pairs = pairs.join(self._ids.withColumnRenamed("capture_id", side), side, "left_anti")
+            pairs = self._others(pairs, side)
         self._keep("similar", pairs, part)
 
-    def _drop_by(self, table: str, condition: Column) -> None:
-        """Rows of a table by round that meet a condition."""
+    def _drop_by_round(self, table: str) -> None:
+        """The target's rows of a table that is partitioned by round."""
         if not self._job.tables.exists(table):
             return
-        of_hosts = self._job.read(table).where(self._target.of_hosts())
-        part = {"round_id": _rounds_in(of_hosts)}
+        part = {"round_id": _rounds_in(self._target.of(self._job.read(table)))}
         if part["round_id"]:
-            self._keep(table, self._job.read(table, part).where(~condition), part)
+            self._keep(table, self._target.without(self._job.read(table, part)), part)
 
     def _cluster_anew(self) -> None:
         """Duplicate clusters have other members once texts are removed."""
         job = self._job
         if self._counts["contents"] and job.tables.exists("duplicates"):
             contents, similar, ranks = map(job.read, ("contents", "similar", "ranks"))
-            job.tables.replace("duplicates", cluster(job.spark, contents, similar, ranks))
+            job.tables.replace("duplicates", cluster(contents, similar, ranks))
 
     def _drop_param_rules(self) -> None:
         if self._job.tables.exists("param_rules"):
-            rows = self._job.read("param_rules").where(~self._target.of_hosts())
+            rows = self._target.without(self._job.read("param_rules"), by_host=True)
             self._keep("param_rules", rows, None)
 
 

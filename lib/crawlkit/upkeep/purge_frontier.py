@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-
-from pyspark.sql import Column, DataFrame, functions as F
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from crawlkit.adapters.lake.sql_text import in_list
+from crawlkit.engine.frame import Frame
 from crawlkit.outcomes import Reason, State
 from crawlkit.round.job import Job
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.stages.fold import bucket_summary, live_log, reduce_rows
 from crawlkit.tables import TABLES
+from crawlkit.upkeep.frame_rows import change
 from crawlkit.upkeep.purge_target import Target
 
 # columns of the target's rows that are emptied
@@ -45,7 +47,7 @@ _COPY_COLUMNS = (
 )
 
 
-def forget_rows(job: Job, target: Target, lost: DataFrame) -> int:
+def forget_rows(job: Job, target: Target, lost: Sequence[Mapping[str, Any]]) -> int:
     """Refuse and empty the target's rows; make URLs that lost their only copy due.
 
     `lost`: revisit_of, url_key, host of captures whose body was stored only under the target.
@@ -53,8 +55,7 @@ def forget_rows(job: Job, target: Target, lost: DataFrame) -> int:
     """
     n = job.cfg.frontier.buckets
     copies = [
-        (bytearray(r.url_key), r.revisit_of, host_bucket(registered_domain(r.host), n))
-        for r in lost.collect()
+        (r["url_key"], r["revisit_of"], host_bucket(registered_domain(r["host"]), n)) for r in lost
     ]
     buckets = sorted(target.buckets(n) | {bucket for *_, bucket in copies})
     part = {"host_bucket": buckets}
@@ -62,58 +63,57 @@ def forget_rows(job: Job, target: Target, lost: DataFrame) -> int:
         job.read("crawldb_log").where(in_list("host_bucket", buckets)), job.read("buckets")
     )
     rows = reduce_rows(job.read("crawldb", part), log)
-    changed = _forget(_mark_refetched(job, rows, target, copies), target)
-    job.tables.replace("crawldb", changed, part)
+    marked = _mark_refetched(target.mark(rows), [(key, copy) for key, copy, _ in copies])
+    job.tables.replace("crawldb", _forget(marked), part)
     _update_buckets(job, buckets)
     _drop_folded(job, target)
     return len(copies)
 
 
-def _mark_refetched(
-    job: Job, rows: DataFrame, target: Target, copies: list[tuple[bytearray, str, int]]
-) -> DataFrame:
-    """crawldb rows with `refetch`: whether the copy they point to was the target's."""
-    lost = (
-        job.spark.createDataFrame([(k, c) for k, c, _ in copies], "url_key binary, lost string")
-        .groupBy("url_key")
-        .agg(F.collect_set("lost").alias("lost"))
-    )
-    has_lost = F.coalesce(F.array_contains("lost", F.col("capture_id")), F.lit(False))
-    marked = rows.join(F.broadcast(lost), "url_key", "left")
-    return marked.withColumn("refetch", ~target.column() & has_lost)
+def _mark_refetched(marked: Frame, copies: Sequence[tuple[bytes, str]]) -> Frame:
+    """crawldb rows with `refetch`: whether the copy they point to was the target's.
+
+    marked: rows with `is_target`. copies: url_key and capture_id of the copies that are lost.
+    `no_flags`, an empty list, is added too: SQL has no text for one that both engines read.
+    """
+    engine = marked.engine
+    query = """
+        SELECT /*+ BROADCAST(l, e) */ r.*,
+            NOT r.is_target AND l.lost_copy IS NOT NULL AS refetch, e.no_flags
+        FROM {rows} AS r
+        LEFT JOIN {lost} AS l ON r.url_key = l.lost_key AND r.capture_id = l.lost_copy
+        CROSS JOIN {empty} AS e
+    """
+    lost = engine.from_rows("lost_key binary, lost_copy string", list(dict.fromkeys(copies)))
+    empty = engine.from_rows("no_flags array<string>", [([],)])
+    return engine.query(query, rows=marked, lost=lost, empty=empty)
 
 
-def _forget(rows: DataFrame, target: Target) -> DataFrame:
+def _forget(rows: Frame) -> Frame:
     """Rows of _mark_refetched with the new values of every column that a purge changes."""
-    is_target = target.column()
-    types = {c.name: c.type for c in TABLES["crawldb"].columns}
     changed = {}
     for name in _FORGOTTEN:
-        empties = is_target | F.col("refetch") if name in _COPY_COLUMNS else is_target
-        changed[name] = F.when(empties, F.lit(None)).otherwise(F.col(name)).cast(types[name])
-    changed["next_fetch"] = _next_fetch(is_target)
+        empties = "is_target OR refetch" if name in _COPY_COLUMNS else "is_target"
+        changed[name] = f"CASE WHEN {empties} THEN NULL ELSE {name} END"
+    now = f"timestamp_micros({round(time.time() * 1e6)})"
+    # never for the target, now at the latest for a URL that lost its copy
+    changed["next_fetch"] = f"""
+        CASE WHEN is_target THEN NULL
+            WHEN refetch AND next_fetch IS NOT NULL THEN least(next_fetch, {now})
+            ELSE next_fetch END
+    """
     values = {
-        "state": str(State.REFUSED),
-        "error_type": str(Reason.PURGED),
-        "history": "",
-        "flags": F.array().cast("array<string>"),
-        "n_fetch": 0,
-        "n_change": 0,
-        "retries": 0,
+        "state": f"'{State.REFUSED}'",
+        "error_type": f"'{Reason.PURGED}'",
+        "history": "''",
+        "flags": "no_flags",
+        "n_fetch": "0",
+        "n_change": "0",
+        "retries": "0",
     }
     for name, value in values.items():
-        changed[name] = F.when(is_target, value).otherwise(F.col(name))
-    return rows.withColumns(changed)
-
-
-def _next_fetch(is_target: Column) -> Column:
-    """Never for the target, now at the latest for a URL that lost its copy."""
-    now = F.timestamp_micros(F.lit(round(time.time() * 1e6)))
-    return (
-        F.when(is_target, F.lit(None))
-        .when(F.col("refetch") & F.col("next_fetch").isNotNull(), F.least("next_fetch", now))
-        .otherwise(F.col("next_fetch"))
-    )
+        changed[name] = f"CASE WHEN is_target THEN {value} ELSE {name} END"
+    return change(rows, changed)
 
 
 def _update_buckets(job: Job, buckets: list[int]) -> None:
@@ -121,8 +121,8 @@ def _update_buckets(job: Job, buckets: list[int]) -> None:
     through = max((job.crawl.round(r).no for r in job.crawl.round_ids()), default=0)
     columns = TABLES["buckets"].column_names
     summaries = {r["host_bucket"]: r for r in job.tables.rows("buckets", columns)}
-    for row in bucket_summary(job.read("crawldb", {"host_bucket": buckets}), through).collect():
-        summaries[row.host_bucket] = row.asDict()
+    for row in bucket_summary(job.read("crawldb", {"host_bucket": buckets}), through):
+        summaries[row["host_bucket"]] = row
     job.tables.replace("buckets", list(summaries.values()))
 
 
@@ -130,6 +130,6 @@ def _drop_folded(job: Job, target: Target) -> None:
     """Remove the target's folded log rows; a discovery record keeps its address."""
     for name in ("crawldb_log", "injected"):
         if job.tables.exists(name):
-            rest = job.read(name).where(~target.column() | (F.col("kind") == "found"))
+            rest = target.mark(job.read(name)).where("NOT is_target OR kind = 'found'")
             if job.tables.count(name) != rest.count():
                 job.tables.replace(name, rest)

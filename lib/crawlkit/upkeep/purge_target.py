@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pyspark.sql import Column, functions as F
-
 from crawlkit.crawl.state import Crawl
+from crawlkit.engine.frame import Engine, Frame
 from crawlkit.rules.frontier.command_rules import host_name
 from crawlkit.rules.url.canonical import canonicalize, host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
@@ -33,15 +32,32 @@ class Target(NamedTuple):
         names = set(self.hosts)
         return lambda found: "://" in found and host_of(found) in names
 
-    def column(self) -> Column:
-        """The same as a condition on rows with host and url_key."""
-        if self.kind == "url":
-            return F.col("url_key") == F.lit(url_key(self.name))
-        return self.of_hosts()
+    def of(self, rows: Frame) -> Frame:
+        """The target's rows among those with host and url_key."""
+        column, names = self._names(rows.engine)
+        query = f"SELECT r.* FROM {{rows}} AS r SEMI JOIN {{names}} AS t ON r.{column} = t.name"
+        return rows.engine.query(query, rows=rows, names=names)
 
-    def of_hosts(self) -> Column:
-        """A condition on rows with host: whether it is one of the target's hosts."""
-        return F.col("host").isin(self.hosts)
+    def without(self, rows: Frame, by_host: bool = False) -> Frame:
+        """The other rows. by_host: of other hosts, for rows that have no url_key."""
+        column, names = self._names(rows.engine, by_host)
+        query = f"SELECT r.* FROM {{rows}} AS r ANTI JOIN {{names}} AS t ON r.{column} = t.name"
+        return rows.engine.query(query, rows=rows, names=names)
+
+    def mark(self, rows: Frame) -> Frame:
+        """All rows, with `is_target`."""
+        column, names = self._names(rows.engine)
+        query = f"""
+            SELECT /*+ BROADCAST(t) */ r.*, t.name IS NOT NULL AS is_target
+            FROM {{rows}} AS r LEFT JOIN {{names}} AS t ON r.{column} = t.name
+        """
+        return rows.engine.query(query, rows=rows, names=names)
+
+    def _names(self, engine: Engine, by_host: bool = False) -> tuple[str, Frame]:
+        """The column by which a row is known as the target's, and its values (`name`)."""
+        if self.kind == "url" and not by_host:
+            return "url_key", engine.from_rows("name binary", [(url_key(self.name),)])
+        return "host", engine.from_rows("name string", [(host,) for host in self.hosts])
 
     def buckets(self, n: int) -> set[int]:
         """The target's buckets of `n`."""

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.round.job import Job
 from crawlkit.stages.fold import bucket_summary, live_log, log_summary, merge_summaries
+from crawlkit.upkeep.frame_rows import change
 from crawlkit.upkeep.state_marks import begin_rebucket, set_buckets
 
 MOVED = ("crawldb", "crawldb_log", "hostdb", "injected")
@@ -28,11 +27,11 @@ def rebucket(job: Job, buckets: int) -> dict[str, Any]:
     """
     with job.crawl.lock:
         before = begin_rebucket(job.crawl, buckets)
-        bucket = F.expr(bucket_sql(buckets))
+        bucket = {"host_bucket": bucket_sql(buckets)}
         for name in MOVED:
             if job.tables.exists(name):
                 job.report_step(f"moving the rows of {name}")
-                job.tables.replace(name, job.read(name).withColumn("host_bucket", bucket))
+                job.tables.replace(name, change(job.read(name), bucket))
         summaries = _summaries(job, buckets)
         if job.tables.exists("buckets"):
             job.tables.replace("buckets", summaries)
@@ -53,22 +52,25 @@ def _summaries(job: Job, buckets: int) -> list[dict[str, Any]]:
     """
     through = [r["folded_through"] for r in job.tables.rows("buckets", ["folded_through"])]
     low = min(through) if through and None not in through else None
-    folded = job.spark.createDataFrame(
-        [(b, low) for b in range(buckets)], "host_bucket int, folded_through int"
+    folded = job.engine.from_rows(
+        "host_bucket int, folded_through int", [(b, low) for b in range(buckets)]
     )
-    log = log_summary(live_log(job.read("crawldb_log"), folded)).collect()
-    base = bucket_summary(job.read("crawldb"), low).collect()
-    rows = {r.host_bucket: r.asDict() for r in base}
-    merged = merge_summaries({}, rows, [r.asDict() for r in log], low or 0)
+    log = log_summary(live_log(job.read("crawldb_log"), folded))
+    rows = {r["host_bucket"]: r for r in bucket_summary(job.read("crawldb"), low)}
+    merged = merge_summaries({}, rows, log, low or 0)
     return [row | {"folded_through": low} for row in merged.values()]
 
 
 def bucket_sql(buckets: int) -> str:
-    """`rules.domains.host_bucket` of the column domain, as Spark SQL.
+    """`rules.domains.host_bucket` of the column domain, as SQL.
 
-    The last 16 bits of its digest are enough for at most 65536 buckets.
+    The last 16 bits of what it takes of the digest are enough for at most 65536 buckets.
     """
-    return f"CAST(conv(substring(sha2(domain, 256), 13, 4), 16, 10) AS INT) & {buckets - 1}"
+    digits = (f"substring(sha2(domain, 256), {n}, 1)" for n in range(13, 17))
+    value = "0"
+    for digit in digits:
+        value = f"({value} * 16 + instr('0123456789abcdef', {digit}) - 1)"
+    return f"CAST({value} & {buckets - 1} AS int)"
 
 
 def rebucket_command(

@@ -14,13 +14,12 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from functools import reduce
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions as F
 
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import (
@@ -37,6 +36,7 @@ from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
 from crawlkit.crawl.open_crawl import REBUILT
 from crawlkit.crawl.state import Crawl, CrawlError, Place
+from crawlkit.engine.frame import Batches, Frame, Tasks
 from crawlkit.model import Capture, Round
 from crawlkit.outcomes import Refused
 from crawlkit.round.job import Job
@@ -45,7 +45,8 @@ from crawlkit.round.plan_stages import commit, read_parts
 from crawlkit.stages import parse as p, rebuild_frontier as events_of
 from crawlkit.stages.fold import bucket_summary
 from crawlkit.stages.host_rows import host_rows
-from crawlkit.stages.rebuild_frontier import plan_of, select_plan
+from crawlkit.stages.rebuild_frontier import PLAN, plan_of
+from crawlkit.upkeep.frame_rows import change, distinct
 from crawlkit.upkeep.maintain import keep_injected
 from crawlkit.upkeep.state_marks import begin_rebuild, end_rebuild
 
@@ -102,31 +103,28 @@ def _read_sitemaps(job: Job, rounds: Iterable[tuple[Round, bool]]) -> None:
     for round_, _ in rounds:
         frames = []
         if round_.id in special:
-            frames.append(_sitemap_rows(job, round_))
+            frames.append(p.explode_found(_sitemap_rows(job, round_)))
         if round_.id in robots:
-            frames.append(_robots_rows(job, round_))
+            frames.append(p.explode_found(_robots_rows(job, round_)))
         if frames:
-            _replace_found(job, round_, reduce(lambda a, b: a.unionByName(b), frames))
+            _replace_found(job, round_, frames[0] if len(frames) == 1 else Frame.union(*frames))
 
 
-def _rounds_with(rows: DataFrame) -> set[str]:
+def _rounds_with(rows: Frame) -> set[str]:
     """The round_ids in a frame."""
-    return {r.round_id for r in rows.select("round_id").distinct().collect()}
+    return {round_id for (round_id,) in distinct(rows, "round_id")}
 
 
-def _planned(captures: DataFrame) -> DataFrame:
+def _planned(captures: Frame) -> Frame:
     """The fetch list of a round, as its captures have it."""
-    domain = F.lit(None).cast("string").alias("domain")
-    names = [F.col(name) for name in ("url_key", "url", "kind", "host")]
-    return captures.where("is_outcome").select(*names, *select_plan(), domain)
+    names = ("url_key", "url", "kind", "host", *PLAN, "CAST(NULL AS string) AS domain")
+    return captures.where("is_outcome").select(*names)
 
 
-def _sitemap_rows(job: Job, round_: Round) -> DataFrame:
+def _sitemap_rows(job: Job, round_: Round) -> Frame:
     """What a round's sitemaps and feeds list, as rows of the parse stage."""
     captures = job.of_round("captures", round_)
-    known_robots = job.read("robots").where(
-        F.col("fetched_at") <= F.timestamp_micros(F.lit(_end(round_)))
-    )
+    known_robots = job.read("robots").where(f"fetched_at <= timestamp_micros({_end(round_)})")
     items = p.to_parse(
         captures, _planned(captures), job.read("host_ranks"), p.vouching_origins(known_robots)
     )
@@ -134,21 +132,18 @@ def _sitemap_rows(job: Job, round_: Round) -> DataFrame:
     return p.parse_rows(stored, RecordReader(job.crawl.warc), job.cfg, round_.now)
 
 
-def _robots_rows(job: Job, round_: Round) -> DataFrame:
+def _robots_rows(job: Job, round_: Round) -> Frame:
     """The sitemaps that a round's robots.txt files name, as rows of the parse stage."""
     planned = _planned(job.of_round("captures", round_))
     robots = job.of_round("robots", round_)
     return p.parse_robots_sitemaps(robots, planned, job.cfg, round_.now)
 
 
-def _replace_found(job: Job, round_: Round, rows: DataFrame) -> None:
-    """Replace a round's discovery records by those in rows of the parse stage."""
-    found = p.keep_found(p.explode_found(rows), round_.id, round_.no, round_.now)
-    job.tables.replace(
-        "crawldb_log",
-        found.withColumn("writer", F.lit("rebuild")),
-        {"round_id": [round_.id], "writer": ["rebuild"]},
-    )
+def _replace_found(job: Job, round_: Round, rows: Frame) -> None:
+    """Replace a round's discovery records by the best of found rows."""
+    found = p.keep_found(rows, round_.id, round_.no, round_.now)
+    mine = {"round_id": [round_.id], "writer": ["rebuild"]}
+    job.tables.replace("crawldb_log", change(found, {"writer": "'rebuild'"}), mine)
 
 
 def _end(round_: Round) -> int:
@@ -162,35 +157,33 @@ def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) 
     through: number of the last round whose rows are all there; what later ones may yet write is
     folded in the usual way.
     """
-    known = job.spark.createDataFrame(
-        [(x.id, x.no, x.now, settled) for x, settled in rounds], events_of.ROUNDS
+    known = job.engine.from_rows(
+        events_of.ROUNDS, [(x.id, x.no, x.now, settled) for x, settled in rounds]
     )
-    captures, sources = job.read("captures"), [job.read("crawldb_log"), job.read("injected")]
-    events = events_of.outcomes(captures, job.read("pages"), known).unionByName(
-        events_of.link_events(job.read("links"), captures, known)
-    )
-    for found in sources:
-        events = events.unionByName(events_of.sightings(found, known))
-    job.tables.replace(
-        "crawldb",
-        events_of.rows_of(
-            events,
-            job.cfg,
-            max(job.spark.sparkContext.defaultParallelism, job.cfg.spark.shuffle_partitions),
-        ),
-    )
+    captures = job.read("captures")
+    events = events_of.outcomes(captures, job.read("pages"), known)
+    events = events.union(events_of.link_events(job.read("links"), captures, known))
+    for name in ("crawldb_log", "injected"):
+        events = events.union(events_of.sightings(job.read(name), known))
+    job.tables.replace("crawldb", events_of.rows_of(events, job.cfg))
     rows = job.read("crawldb")
-    summary = [b.asDict() for b in bucket_summary(rows, through).collect()]
+    summary = bucket_summary(rows, through)
     job.tables.replace("buckets", summary)
     if job.tables.exists("crawldb_log"):
         job.tables.replace("crawldb_log", [])
-    states = {x.state: x["count"] for x in rows.groupBy("state").count().collect()}
+    states = _count_by(rows, "state")
     return {
         "rounds": len(rounds),
         "known": sum(states.values()),
         "states": states,
         "buckets": len(summary),
     }
+
+
+def _count_by(rows: Frame, column: str) -> dict[str, int]:
+    """How many rows have each value of a column."""
+    query = f"SELECT {column} AS name, count(*) AS n FROM {{rows}} GROUP BY {column}"
+    return {r["name"]: r["n"] for r in rows.engine.query(query, rows=rows).rows()}
 
 
 # -- from WARC files alone -------------------------------------------------------------
@@ -257,19 +250,19 @@ def _write_parts(job: Job, names: list[str]) -> dict[str, Any]:
 
 
 def _read_logs(job: Job, names: list[str]) -> list[dict[str, Any]]:
-    """_part_of for each WARC file, in Spark tasks."""
+    """_part_of for each WARC file, in tasks."""
     if not names:
         return []
-    warcs, objects = job.crawl.warc, job.crawl.objects
+    read = partial(_write_parts_of, job.crawl.warc, job.crawl.objects)
+    files = job.engine.from_rows("n int, name string", list(enumerate(names)))
+    made = files.map_batches(read, "found string", Tasks(order=("n",), spread=True))
+    return [json.loads(r["found"]) for r in made.rows()]
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            found = [_part_of(warcs, objects, row["name"], row["n"]) for row in batch.to_pylist()]
-            yield pa.RecordBatch.from_pydict({"found": [json.dumps(f) for f in found]})
 
-    frame = job.spark.createDataFrame(list(enumerate(names)), "n int, name string")
-    spread = frame.repartition(job.spark.sparkContext.defaultParallelism)
-    return [json.loads(r.found) for r in spread.mapInArrow(run, "found string").collect()]
+def _write_parts_of(warcs: Objects, objects: Objects, batches: Batches) -> Batches:
+    for batch in batches:
+        found = [_part_of(warcs, objects, row["name"], row["n"]) for row in batch.to_pylist()]
+        yield pa.RecordBatch.from_pydict({"found": [json.dumps(f) for f in found]})
 
 
 def _delete_parts(job: Job, numbers: set[int]) -> None:
@@ -316,7 +309,7 @@ def _rebuild_round(job: Job, round_: Round) -> None:
             {"round_id": [round_.id]},
         )
     planned = job.of_round("fetchlist", round_)
-    kinds = {r.kind: r["count"] for r in planned.groupBy("kind").count().collect()}
+    kinds = _count_by(planned, "kind")
     job.crawl.set_mark(
         round_,
         "generate",
@@ -337,7 +330,7 @@ def _rebuild_hosts(job: Job, last: Round) -> None:
 
     Hosts start at their configured pace.
     """
-    none: DataFrame = job.spark.createDataFrame([], "host string, state_json string")
+    none = job.engine.from_rows("host string, state_json string", [])
     job.tables.replace(
         "hostdb",
         host_rows(

@@ -12,18 +12,20 @@ old.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, functions as F
-
+from crawlkit.adapters.lake.sql_text import in_list
 from crawlkit.adapters.warc.capture_log import is_log
 from crawlkit.adapters.warc.reader import WarcRecord
+from crawlkit.engine.frame import Frame
 from crawlkit.round.job import Job
 from crawlkit.stages.fold import live_log, reduce_rows
+from crawlkit.upkeep.frame_rows import is_empty
 from crawlkit.upkeep.warc_swap import Moves, Place, repoint_captures, rewrite_without, rounds_of
 
 DAY_S = 86_400.0
@@ -53,9 +55,11 @@ def _expire_records(job: Job, before: float) -> dict[str, Any]:
     """Remove stored records of requests before a time (Unix s) that nothing refers to."""
     open_ids = [r.id for r in job.crawl.open_rounds()]
     stored = job.read("captures").where("warc_filename IS NOT NULL")
-    before_ts = F.timestamp_micros(F.lit(round(before * 1e6)))
-    is_old = (F.col("started") < before_ts) & ~F.col("round_id").isin(open_ids)
-    if not stored.where(is_old).limit(1).count():
+    is_old = (
+        f"started < timestamp_micros({round(before * 1e6)})"
+        f" AND NOT ({in_list('round_id', open_ids)})"
+    )
+    if is_empty(stored.where(is_old)):
         return {"removed": {"records": 0, "bytes": 0, "files": 0}, "kept": {}}
     by_file, kept = _expired_by_file(job, stored, is_old)
     moves: dict[str, Place] = {}
@@ -74,45 +78,60 @@ def _expire_records(job: Job, before: float) -> dict[str, Any]:
 
 
 def _expired_by_file(
-    job: Job, stored: DataFrame, is_old: Column
+    job: Job, stored: Frame, is_old: str
 ) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
     """Old records that nothing refers to, and counts of the other old ones by reason.
 
-    The first: WARC file -> record id -> bytes.
+    The first: WARC file -> record id -> bytes. is_old: a condition on captures, in SQL.
     """
-    old = stored.where(is_old)
     rows = reduce_rows(job.read("crawldb"), live_log(job.read("crawldb_log"), job.read("buckets")))
-    current = rows.where("capture_id IS NOT NULL").select("capture_id").distinct().persist()
-    referred = _with_references(
-        stored, current.unionByName(stored.where(~is_old).select("capture_id"))
+    copies = rows.engine.query(
+        "SELECT DISTINCT capture_id FROM {rows} WHERE capture_id IS NOT NULL", rows=rows
     )
-    of_revisits = old.join(referred, "capture_id", "left_semi")
-    kept = {
-        "current_copy": old.join(current, "capture_id", "left_semi").count(),
-        "copy_of_a_revisit": of_revisits.join(current, "capture_id", "left_anti").count(),
-    }
     by_file: dict[str, dict[str, int]] = defaultdict(dict)
-    for r in old.join(referred, "capture_id", "left_anti").select(*_RECORD).collect():
-        by_file[r.warc_filename][r.warc_record_id] = r.warc_record_length
-    current.unpersist()
+    with contextlib.ExitStack() as stack:
+        current = stack.enter_context(job.engine.keep(copies))
+        young = stored.where(f"NOT ({is_old})").select("capture_id")
+        referred = _with_references(stored, current.union(young), stack)
+        found = rows.engine.query(_OLD, old=stored.where(is_old), current=current, ids=referred)
+        old = stack.enter_context(job.engine.keep(found))
+        kept = {
+            "current_copy": old.where("is_current").count(),
+            "copy_of_a_revisit": old.where("is_referred AND NOT is_current").count(),
+        }
+        for r in old.where("NOT is_referred").rows():
+            by_file[r["warc_filename"]][r["warc_record_id"]] = r["warc_record_length"]
     return by_file, kept
 
 
-def _with_references(stored: "DataFrame", ids: "DataFrame") -> DataFrame:
-    """`ids` and what they refer to by revisit_of, and so on."""
-    seen = step = ids.distinct()
+# old stored captures, and what refers to each
+_OLD = f"""
+    SELECT {", ".join(f"o.{c}" for c in _RECORD)}, c.capture_id IS NOT NULL AS is_current,
+        i.capture_id IS NOT NULL AS is_referred
+    FROM {{old}} AS o
+    LEFT JOIN {{current}} AS c ON o.capture_id = c.capture_id
+    LEFT JOIN (SELECT DISTINCT capture_id FROM {{ids}}) AS i ON o.capture_id = i.capture_id
+"""
+# what `ids` refer to and `seen` does not have
+_REFERRED = """
+    SELECT DISTINCT l.revisit_of AS capture_id
+    FROM {links} AS l SEMI JOIN {ids} AS i ON l.capture_id = i.capture_id
+    ANTI JOIN {seen} AS s ON l.revisit_of = s.capture_id
+"""
+
+
+def _with_references(stored: Frame, ids: Frame, stack: contextlib.ExitStack) -> Frame:
+    """`ids` and what they refer to by revisit_of, and so on; computed while `stack` is open."""
+    engine = stored.engine
     links = stored.where("revisit_of IS NOT NULL").select("capture_id", "revisit_of")
+    seen = step = stack.enter_context(engine.keep(ids))
     while True:
-        step = (
-            links.join(step, "capture_id", "left_semi")
-            .select(links.revisit_of.alias("capture_id"))
-            .distinct()
-            .join(seen, "capture_id", "left_anti")
-            .localCheckpoint()
+        step = stack.enter_context(
+            engine.keep(engine.query(_REFERRED, links=links, ids=step, seen=seen))
         )
-        if not step.limit(1).count():
+        if is_empty(step):
             return seen
-        seen = seen.unionByName(step).localCheckpoint()
+        seen = seen.union(step)
 
 
 def _without(job: Job, name: str, ids: dict[str, int]) -> Place | None:
@@ -142,7 +161,7 @@ def _repoint_and_delete(job: Job, moves: Moves) -> None:
     if rounds:
         with job.crawl.lock:
             part = {"round_id": rounds}
-            captures = repoint_captures(job, job.read("captures", part), moves)
+            captures = repoint_captures(job.read("captures", part), moves)
             job.tables.replace("captures", captures, part)
     for name in moves:
         job.crawl.warc.delete(name)

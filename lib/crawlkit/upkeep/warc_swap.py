@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from pyspark.sql import DataFrame, functions as F
-
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.adapters.warc.rewrite import Blank, Gone, rewrite
 from crawlkit.crawl.state import CrawlError
+from crawlkit.engine.frame import Engine, Frame
 from crawlkit.round.job import Job
+from crawlkit.upkeep.frame_rows import distinct
 
 # the new file's name, and the offset there of each record by its old offset
 Place = tuple[str, dict[int, int]]
@@ -70,44 +70,50 @@ def _local_copy(warcs: Objects, name: str, folder: Path) -> Iterator[BinaryIO]:
             yield copy
 
 
-def repoint_captures(job: Job, captures: DataFrame, moves: Moves) -> DataFrame:
+def repoint_captures(captures: Frame, moves: Moves) -> Frame:
     """Captures with the places of their records in the new files.
 
     captures: rows of that table. A capture whose record is in none of the new files gets none.
     """
-    at = captures.join(
-        F.broadcast(_new_places(job, moves)), ["warc_filename", "warc_record_offset"], "left"
-    )
-    stays = (
-        F.col("new_name").isNotNull()
-        | F.col("warc_filename").isNull()
-        | ~F.col("warc_filename").isin(list(moves))
-    )
+    engine = captures.engine
     new = {
-        "warc_filename": F.coalesce("new_name", "warc_filename"),
-        "warc_record_offset": F.coalesce("new_offset", "warc_record_offset"),
+        "warc_filename": "coalesce(p.new_name, c.warc_filename)",
+        "warc_record_offset": "coalesce(p.new_offset, c.warc_record_offset)",
     }
-    pointers = {c: F.when(stays, new.get(c, F.col(c))) for c in POINTER}
-    return at.withColumns(pointers).drop("new_name", "new_offset")
+    stays = "p.new_name IS NOT NULL OR m.moved_name IS NULL"
+    pointers = {c: f"CASE WHEN {stays} THEN {new.get(c, f'c.{c}')} END" for c in POINTER}
+    query = f"""
+        SELECT /*+ BROADCAST(p, m) */
+            {", ".join(f"{pointers.get(c, f'c.{c}')} AS {c}" for c in captures.columns)}
+        FROM {{captures}} AS c
+        LEFT JOIN {{places}} AS p
+            ON c.warc_filename = p.old_name AND c.warc_record_offset = p.old_offset
+        LEFT JOIN {{moved}} AS m ON c.warc_filename = m.moved_name
+    """
+    moved = engine.from_rows("moved_name string", [(name,) for name in moves])
+    return engine.query(query, captures=captures, places=_new_places(engine, moves), moved=moved)
 
 
-def _new_places(job: Job, moves: Moves) -> DataFrame:
-    """warc_filename, warc_record_offset -> new_name, new_offset."""
+def _new_places(engine: Engine, moves: Moves) -> Frame:
+    """old_name, old_offset -> new_name, new_offset."""
     rows = [
         (old_name, old_offset, new_name, new_offset)
         for old_name, (new_name, moved) in moves.items()
         for old_offset, new_offset in moved.items()
     ]
-    return job.spark.createDataFrame(
-        rows,
-        "warc_filename string, warc_record_offset bigint, new_name string, new_offset bigint",
+    return engine.from_rows(
+        "old_name string, old_offset bigint, new_name string, new_offset bigint", rows
     )
 
 
 def rounds_of(job: Job, files: Iterable[str]) -> list[str]:
     """Rounds with captures in some WARC files, ascending."""
-    names = list(files)
+    names = [(name,) for name in files]
     if not names:
         return []
-    captures = job.read("captures").where(F.col("warc_filename").isin(names))
-    return sorted(r[0] for r in captures.select("round_id").distinct().collect())
+    query = """
+        SELECT c.round_id FROM {captures} AS c SEMI JOIN {files} AS f ON c.warc_filename = f.name
+    """
+    of_files = job.engine.from_rows("name string", names)
+    found = job.engine.query(query, captures=job.read("captures"), files=of_files)
+    return [round_id for (round_id,) in distinct(found, "round_id")]
