@@ -44,6 +44,7 @@ class Tasks(NamedTuple):
 
 ANY = Tasks()
 TRIES = 4
+NO_STRINGS = "array_intersect(split('a', ','), split('b', ','))"  # an empty array<string> in SQL
 
 
 class Frame:

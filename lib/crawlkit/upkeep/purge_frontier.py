@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crawlkit.adapters.lake.sql_text import in_list
-from crawlkit.engine.frame import Frame
+from crawlkit.engine.frame import NO_STRINGS, Frame
 from crawlkit.outcomes import Reason, State
 from crawlkit.round.job import Job
 from crawlkit.rules.url.domains import host_bucket, registered_domain
@@ -74,19 +74,16 @@ def _mark_refetched(marked: Frame, copies: Sequence[tuple[bytes, str]]) -> Frame
     """crawldb rows with `refetch`: whether the copy they point to was the target's.
 
     marked: rows with `is_target`. copies: url_key and capture_id of the copies that are lost.
-    `no_flags`, an empty list, is added too: SQL has no text for one that both engines read.
     """
     engine = marked.engine
     query = """
-        SELECT /*+ BROADCAST(l, e) */ r.*,
-            NOT r.is_target AND l.lost_copy IS NOT NULL AS refetch, e.no_flags
+        SELECT /*+ BROADCAST(l) */ r.*,
+            NOT r.is_target AND l.lost_copy IS NOT NULL AS refetch
         FROM {rows} AS r
         LEFT JOIN {lost} AS l ON r.url_key = l.lost_key AND r.capture_id = l.lost_copy
-        CROSS JOIN {empty} AS e
     """
     lost = engine.from_rows("lost_key binary, lost_copy string", list(dict.fromkeys(copies)))
-    empty = engine.from_rows("no_flags array<string>", [([],)])
-    return engine.query(query, rows=marked, lost=lost, empty=empty)
+    return engine.query(query, rows=marked, lost=lost)
 
 
 def _forget(rows: Frame) -> Frame:
@@ -106,7 +103,7 @@ def _forget(rows: Frame) -> Frame:
         "state": f"'{State.REFUSED}'",
         "error_type": f"'{Reason.PURGED}'",
         "history": "''",
-        "flags": "no_flags",
+        "flags": NO_STRINGS,
         "n_fetch": "0",
         "n_change": "0",
         "retries": "0",
