@@ -16,9 +16,10 @@ from crawlkit.stages.fold import live_log, reduce_rows
 from crawlkit.upkeep.maintain import maintain
 from crawlkit.upkeep.rebuild import rebuild, rebuild_from_warc
 
+from tests.engines import ON_LOCAL
 from tests.fakeweb import DAY_S, EPOCH
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds]
+pytestmark = pytest.mark.rounds
 FACTS = "url state depth last_status last_fetch n_fetch body_sha256 text_sha256".split()
 MORE = (
     "host domain host_bucket priority_class redirects fetch_kind first_seen interval_s error_type"
@@ -28,25 +29,25 @@ MORE = (
 
 
 @pytest.fixture
-def copy(known_crawl, tmp_path):
+def copy(known_crawl, on, tmp_path):
     """Makes a copy of the crawl, whole or one folder of it."""
     job = known_crawl[1]
 
-    def make(keep: str = "", **engine) -> Job:
+    def make(keep: str = "") -> Job:
         shutil.copytree(job.crawl.data / keep, tmp_path / "copy" / keep)
-        return again(job.cfg, tmp_path / "copy", **engine)
+        return again(on, job.cfg, tmp_path / "copy")
 
     return make
 
 
-def again(cfg, folder: Path, **engine) -> Job:
-    return Job(Crawl(folder, cfg), quick=True, may_lack=REBUILT, **engine or {"engine": "local"})
+def again(on, cfg, folder: Path) -> Job:
+    return Job(Crawl(folder, cfg), quick=True, may_lack=REBUILT, **on)
 
 
 def table(job: Job, columns: list[str]) -> dict[str, tuple]:
     return {
         r["url"]: tuple(tuple(v) if isinstance(v, list) else v for v in (r[c] for c in columns))
-        for r in job.tables.rows("crawldb", ["url", *columns])
+        for r in job.tables.rows("crawldb", [*{"url", *columns}])
     }
 
 
@@ -56,8 +57,8 @@ def wrong(was: dict, now: dict) -> dict:
     }
 
 
-def test_from_tables_after_the_frontier_is_lost(engine_options, copy):
-    job = copy(**engine_options)
+def test_from_tables_after_the_frontier_is_lost(on, copy):
+    job = copy()
     late = job.crawl.open_round(EPOCH + 5 * DAY_S)
     job.run(
         "inject",
@@ -79,7 +80,7 @@ def test_from_tables_after_the_frontier_is_lost(engine_options, copy):
     assert maintain(job, time.time())["log_rows_dropped"]
     for name in REBUILT:
         shutil.rmtree(Path(job.tables.path(name)))
-    job = again(job.cfg, job.crawl.data, **engine_options)
+    job = again(on, job.cfg, job.crawl.data)
     done = rebuild(job)
     assert done["known"] == len(was)
     assert not wrong(was, table(job, columns))
@@ -89,9 +90,10 @@ def test_from_tables_after_the_frontier_is_lost(engine_options, copy):
     assert rebuild(job) == done and not wrong(was, table(job, columns))
 
 
+@ON_LOCAL
 @pytest.mark.slow
-def test_from_warc_files_alone(known_crawl, copy):
-    original = again(known_crawl[1].cfg, known_crawl[1].crawl.data)
+def test_from_warc_files_alone(on, known_crawl, copy):
+    original = known_crawl[1]
     maintain(
         original, time.time()
     )  # packed files beside those that they were made of, which are not orphans for long enough
@@ -112,8 +114,8 @@ def test_from_warc_files_alone(known_crawl, copy):
     with pytest.raises(KeyboardInterrupt):
         rebuild_from_warc(job)
     with pytest.raises(CrawlError, match="finish it with `crawlkit rebuild --from-warc`"):
-        again(job.cfg, job.crawl.data).crawl.open_round(EPOCH)
-    job = again(job.cfg, job.crawl.data)
+        again(on, job.cfg, job.crawl.data).crawl.open_round(EPOCH)
+    job = again(on, job.cfg, job.crawl.data)
     done = rebuild_from_warc(job)
     assert (
         done["lost"] == done["unnamed"] == 0 and done["records"] > 300 and done["files_twice"] > 0
@@ -124,13 +126,14 @@ def test_from_warc_files_alone(known_crawl, copy):
         for u, (was_, is_) in lacking.items()
     ), lacking  # seeds that were neither fetched nor linked
     assert len(lacking) < 5
-    job = again(job.cfg, job.crawl.data)
+    job = again(on, job.cfg, job.crawl.data)
     job.crawl.check()
     round_ = job.crawl.open_round(EPOCH + 5 * DAY_S)
     assert round_.no == 7  # the next number
     assert job.run("generate", round_)["planned"]
 
 
+@ON_LOCAL
 def test_refused_where_there_is_a_crawl_or_a_round_under_way(copy):
     job = copy()
     with pytest.raises(CrawlError, match="has a crawl already"):
@@ -161,8 +164,9 @@ def test_refused_where_there_is_a_crawl_or_a_round_under_way(copy):
         rebuild(job)
 
 
+@ON_LOCAL
 @pytest.mark.slow
-def test_killed_before_any_commit_it_leaves_the_old_or_the_new(known_crawl, tmp_path):
+def test_killed_before_any_commit_it_leaves_the_old_or_the_new(on, known_crawl, tmp_path):
     original = known_crawl[1]
     was = table(original, FACTS)
 
@@ -171,7 +175,7 @@ def test_killed_before_any_commit_it_leaves_the_old_or_the_new(known_crawl, tmp_
         made.
         """
         shutil.copytree(original.crawl.data, tmp_path / str(stop))
-        job, made = again(original.cfg, tmp_path / str(stop)), [0]
+        job, made = again(on, original.cfg, tmp_path / str(stop)), [0]
 
         def guard() -> None:
             job.crawl.lock.check()

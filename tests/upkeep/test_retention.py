@@ -15,9 +15,10 @@ from crawlkit.upkeep.rebuild import rebuild
 from crawlkit.upkeep.reconcile import reconcile
 from crawlkit.upkeep.retention import expire
 
+from tests.engines import ON_LOCAL
 from tests.rounds.test_known_answer import check_records
 
-pytestmark = [pytest.mark.spark, pytest.mark.rounds]
+pytestmark = pytest.mark.rounds
 DAY_S = 86_400.0
 FACTS = [
     "url",
@@ -32,13 +33,13 @@ FACTS = [
 ]
 
 
-def copy(known_crawl, folder, **maintain_keys) -> Job:
+def copy(on, known_crawl, folder, **maintain_keys) -> Job:
     original = known_crawl[1]
     shutil.copytree(original.crawl.data, folder)
     cfg = original.cfg.model_copy(
         update={"maintain": original.cfg.maintain.model_copy(update=maintain_keys)}
     )
-    return Job(Crawl(folder, cfg), quick=True, engine="local")
+    return Job(Crawl(folder, cfg), quick=True, **on)
 
 
 def stored(job: Job) -> dict[str, dict]:
@@ -71,8 +72,8 @@ def needed(job: Job) -> set[str]:
     return keep
 
 
-def test_old_records_that_nothing_refers_to_go_and_all_others_stay(known_crawl, tmp_path):
-    job = copy(known_crawl, tmp_path / "copy", raw_share=0.0)
+def test_old_records_that_nothing_refers_to_go_and_all_others_stay(on, known_crawl, tmp_path):
+    job = copy(on, known_crawl, tmp_path / "copy", raw_share=0.0)
     before, must, orphans = (
         stored(job),
         needed(job),
@@ -103,17 +104,19 @@ def test_old_records_that_nothing_refers_to_go_and_all_others_stay(known_crawl, 
     assert not any(again["removed"].values()) and stored(job) == now
 
 
+@ON_LOCAL
 @pytest.mark.slow
-def test_the_frontier_can_be_made_again_afterwards(known_crawl, tmp_path):
-    job = copy(known_crawl, tmp_path / "copy", raw_share=0.0)
+def test_the_frontier_can_be_made_again_afterwards(on, known_crawl, tmp_path):
+    job = copy(on, known_crawl, tmp_path / "copy", raw_share=0.0)
     facts = job.tables.rows("crawldb", FACTS)
     assert expire(job, time.time() + 91 * DAY_S)["removed"]["records"]
     rebuild(job)
     assert sorted(map(str, job.tables.rows("crawldb", FACTS))) == sorted(map(str, facts))
 
 
-def test_a_file_is_left_alone_for_a_small_share_and_zero_days_keep_all(known_crawl, tmp_path):
-    job = copy(known_crawl, tmp_path / "copy", raw_share=1.0)
+@ON_LOCAL
+def test_a_file_is_left_alone_for_a_small_share_and_zero_days_keep_all(on, known_crawl, tmp_path):
+    job = copy(on, known_crawl, tmp_path / "copy", raw_share=1.0)
     before = stored(job)
     done = expire(job, time.time() + 91 * DAY_S)
     assert (
@@ -133,7 +136,7 @@ def test_a_file_is_left_alone_for_a_small_share_and_zero_days_keep_all(known_cra
             ),
         ),
         quick=True,
-        engine="local",
+        **on,
     )
     assert (
         not any(expire(job, time.time() + 1000 * DAY_S)["removed"].values())
@@ -141,8 +144,9 @@ def test_a_file_is_left_alone_for_a_small_share_and_zero_days_keep_all(known_cra
     )
 
 
-def test_snapshots_older_than_three_months_go(known_crawl, tmp_path):
-    job = copy(known_crawl, tmp_path / "copy")
+@ON_LOCAL
+def test_snapshots_older_than_three_months_go(on, known_crawl, tmp_path):
+    job = copy(on, known_crawl, tmp_path / "copy")
     for day in ("2026-01-01", "2026-04-02", "2026-04-03", "not-a-day"):
         (tmp_path / "copy/export/urls" / f"date={day}").mkdir(parents=True)
         (tmp_path / "copy/export/urls" / f"date={day}" / "urls.parquet").write_bytes(b"x")

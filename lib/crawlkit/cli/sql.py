@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -23,7 +23,10 @@ from crawlkit.cli.root import (
 from crawlkit.cli.settings import read_config
 from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
+from crawlkit.crawl.open_crawl import choose_engine
 from crawlkit.crawl.state import Crawl, Place
+from crawlkit.exports.cc_index import cc_table
+from crawlkit.exports.source import Source
 from crawlkit.observe.views import VIEWS
 from crawlkit.runtime.spark_errors import first_cause
 
@@ -44,8 +47,9 @@ MOST_ROWS = 1000
 class Engine(StrEnum):
     """Who answers a query."""
 
+    LOCAL = "local"
     SPARK = "spark"
-    DUCKDB = "duckdb"
+    DUCKDB = "duckdb"  # another name of local
 
 
 def no_crawl(data: Place) -> ConfigError:
@@ -61,7 +65,8 @@ def ask_duckdb(data: Place, cfg: Config, query: str, limit: int) -> list[dict[st
     if not tables.exists("crawldb_log"):
         raise no_crawl(data)
     try:
-        return ask(tables, VIEWS, query, limit)
+        made = {"cc_index": lambda: cc_table(Source(data, cfg))}
+        return ask(tables, VIEWS, query, limit, made)
     except QueryError as e:
         raise ConfigError(f"SQL: {e}") from None
 
@@ -69,7 +74,9 @@ def ask_duckdb(data: Place, cfg: Config, query: str, limit: int) -> list[dict[st
 def ask_spark(
     data: Place, cfg: Config, query: str, limit: int, as_json: bool
 ) -> list[dict[str, Any]]:
-    """Rows of a SELECT in a Spark session. Raises ConfigError, TableError."""
+    """Rows of a SELECT in a Spark session; cfg: of a crawl on Spark. Raises ConfigError,
+    TableError.
+    """
     from crawlkit.cli.crawl import open_job
     from crawlkit.observe.sql_views import register_views
 
@@ -117,24 +124,25 @@ def sql(
     as_json: AsJson = False,
     limit: Annotated[int, typer.Option(help="Rows at most.", min=1)] = MOST_ROWS,
     engine: Annotated[
-        Engine,
+        Optional[Engine],
         typer.Option(
             help=(
-                "duckdb answers in a second and starts no JVM; there `frontier` is crawldb, and"
-                " cc_index is missing."
+                "Who answers: local (or duckdb) does so in a second and starts no JVM; there"
+                " `frontier` is crawldb. Default: spark for a crawl that Spark runs, else local."
             )
         ),
-    ] = Engine.SPARK,
+    ] = None,
 ) -> None:
     """Ask the tables by SQL.
 
     \b
-    crawlkit sql "SELECT state, count(*) FROM frontier GROUP BY 1" --data site --engine duckdb
+    crawlkit sql "SELECT state, count(*) FROM frontier GROUP BY 1" --data site
     """
-    cfg = read_config(config, set_)
+    cfg = read_config(config, set_, engine if engine == Engine.SPARK else None)
+    by_spark = engine in (None, Engine.SPARK) and choose_engine(cfg) == Engine.SPARK
     rows = (
         ask_spark(data, cfg, query, limit, as_json)
-        if engine == Engine.SPARK
+        if by_spark
         else ask_duckdb(data, cfg, query, limit)
     )
     emit({"rows": rows}, as_json, lambda v: rows_text(v["rows"]))

@@ -51,6 +51,11 @@ def export_cc_index(source: Source, out: str) -> dict[str, Any]:
     return {"table": out, "rows": rows}
 
 
+def cc_table(source: Source) -> pa.Table:
+    """All rows of the crawl, in memory."""
+    return pa.Table.from_batches(cc_batches(source), SCHEMA)
+
+
 def cc_batches(source: Source) -> Iterator[pa.RecordBatch]:
     """All rows of the crawl, round by round."""
     for round_id in source.rounds():

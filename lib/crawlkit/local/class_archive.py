@@ -38,7 +38,7 @@ def make_archive(site: Path, target: Path, limit_s: float = 300) -> None:
                 )
             }
         )
-        job = make_job(Path(folder), cfg, quick=True)
+        job = make_job(Path(folder), cfg, quick=True, engine="spark")
         round_ = job.crawl.open_round(time.time())
         job.run("inject", round_, lines=web.seeds)
         run_round(job, round_)

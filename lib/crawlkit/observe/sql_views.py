@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
+from crawlkit.engine.frame import Batches, Frame
 from crawlkit.exports.cc_index import SCHEMA
 from crawlkit.observe.views import VIEWS
 from crawlkit.round.job import Job
@@ -16,47 +16,43 @@ from crawlkit.tables import TABLES
 
 
 def register_views(job: Job) -> None:
-    """Register temporary views of all tables and of VIEWS in the job's session.
+    """Register temporary views of all tables and of VIEWS in the session of a job on Spark.
 
     `frontier` is base and live log reduced.
     """
-
-    for name in TABLES:
-        job.read(name).createOrReplaceTempView(name)
-    reduce_rows(
-        job.read("crawldb"), live_log(job.read("crawldb_log"), job.read("buckets"))
-    ).createOrReplaceTempView("frontier")
+    frames = {name: job.read(name) for name in TABLES}
+    log = live_log(frames["crawldb_log"], frames["buckets"])
+    frames["frontier"] = reduce_rows(frames["crawldb"], log)
+    frames["cc_index"] = cc_index(job)
+    for name, frame in frames.items():
+        frame.native.createOrReplaceTempView(name)
     for name, sql in VIEWS.items():
         job.spark.sql(sql).createOrReplaceTempView(name)
-    cc_index(job).createOrReplaceTempView("cc_index")
 
 
-def cc_index(job: Job) -> DataFrame:
+def cc_index(job: Job) -> Frame:
     """Stored captures with the columns of Common Crawl's index (rules/warc/cc_index_rows.py).
 
     exports/cc_index.py writes them as a table.
     """
-    crawl = job.cfg.crawl.id
-    captures = (
-        job.read("captures")
-        .where("warc_filename IS NOT NULL AND status IS NOT NULL")
-        .select(*CAPTURE)
-    )
-    pages = job.read("pages").selectExpr(
-        "capture_id", *[f"{name} AS page_{name}" for name in PAGE if name != "capture_id"]
-    )
+    of_page = ", ".join(f"p.{name} AS page_{name}" for name in _PAGE)
+    query = f"""
+        SELECT {", ".join(f"c.{name}" for name in CAPTURE)}, {of_page}
+        FROM {{captures}} AS c LEFT JOIN {{pages}} AS p ON c.capture_id = p.capture_id
+        WHERE c.warc_filename IS NOT NULL AND c.status IS NOT NULL
+    """
+    stored = job.engine.query(query, captures=job.read("captures"), pages=job.read("pages"))
+    ddl = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    return stored.map_batches(partial(_cc_rows, job.cfg.crawl.id), ddl)
 
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
-        for batch in batches:
-            found = (
-                cc_row(
-                    row, {name: row[f"page_{name}"] for name in PAGE if name != "capture_id"}, crawl
-                )
-                for row in batch.to_pylist()
-            )
-            yield pa.RecordBatch.from_pylist(list(found), SCHEMA)
+_PAGE = [name for name in PAGE if name != "capture_id"]
 
-    return captures.join(pages, "capture_id", "left").mapInArrow(
-        rows, ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-    )
+
+def _cc_rows(crawl: str, batches: Batches) -> Batches:
+    for batch in batches:
+        found = [
+            cc_row(row, {name: row[f"page_{name}"] for name in _PAGE}, crawl)
+            for row in batch.to_pylist()
+        ]
+        yield pa.RecordBatch.from_pylist(found, SCHEMA)

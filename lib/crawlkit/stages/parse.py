@@ -230,8 +230,9 @@ def keep_found(flat: Frame, round_id: str, round_no: int, now: float) -> Frame:
             timestamp_micros(CAST(due * 1e6 AS bigint)) AS due_at,
             'queued' AS state, CASE WHEN special = 'page' THEN 2 ELSE 1 END AS priority_class,
             0e0 AS boost, {at} AS first_seen, {at} AS next_fetch, 0 AS retries, 0 AS n_fetch,
-            0 AS n_change, '' AS history, {NO_STRINGS} AS flags, {round_no} AS updated_no, '{round_id}' AS round_id,
-            'parse' AS writer, 'found' AS kind, 0 AS seq, false AS force, 'keep' AS mode
+            0 AS n_change, '' AS history, {NO_STRINGS} AS flags, {round_no} AS updated_no,
+            '{round_id}' AS round_id, 'parse' AS writer, 'found' AS kind, 0 AS seq,
+            false AS force, 'keep' AS mode
         FROM placed WHERE place = 1
     """
     return flat.engine.query(query, flat=flat)

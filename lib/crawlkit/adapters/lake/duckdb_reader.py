@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.lake.table_reader import Part
@@ -23,6 +25,7 @@ MACROS = (
     "collect_list(x) AS list(x)",
     "size(x) AS len(x)",
 )
+_NONE: Mapping[str, Callable[[], pa.Table]] = MappingProxyType({})
 
 
 class QueryError(ValueError):
@@ -31,19 +34,20 @@ class QueryError(ValueError):
     exit_code = 2
 
 
-def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> list[dict[str, Any]]:
-    """At most `limit` rows of a SELECT over the tables and `views` (name -> SELECT).
+def ask(
+    tables: Tables,
+    views: Mapping[str, str],
+    query: str,
+    limit: int,
+    made: Mapping[str, Callable[[], pa.Table]] = _NONE,
+) -> list[dict[str, Any]]:
+    """At most `limit` rows of a SELECT over the tables, `views` (name -> SELECT) and tables that
+    are `made` when a query names them.
 
     Raises QueryError, TableError.
 
-    `frontier` is `crawldb`, which is whole after each round while the table is small; `cc_index` is
-    not here.
+    `frontier` is `crawldb`, which is whole after each round while the table is small.
     """
-    if re.search(r"\bcc_index\b", query):
-        raise QueryError(
-            "cc_index is made by Spark: leave --engine out, or write it as a table by `crawlkit"
-            " export cc-index`"
-        )
     with duckdb.connect(":memory:") as db:
         db.execute("SET TimeZone = 'UTC'")
         for macro in MACROS:
@@ -54,6 +58,9 @@ def ask(tables: Tables, views: Mapping[str, str], query: str, limit: int) -> lis
         for name in TABLES:
             if name in used:  # to open one in S3 costs several calls
                 db.register(name, tables.dataset(name))
+        for name, make in made.items():
+            if re.search(rf"\b{name}\b", query, re.IGNORECASE):
+                db.register(name, make())
         for name, sql in used.items():
             if sql:
                 db.execute(f"CREATE VIEW {name} AS {sql}")
