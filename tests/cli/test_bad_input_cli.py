@@ -190,7 +190,7 @@ def test_a_user_without_a_name(monkeypatch):
     ],
 )
 def test_the_steps_of_upkeep_are_told(capsys, as_json, expected):
-    job = Job(SimpleNamespace(cfg=None), say=Progress(as_json))
+    job = Job(SimpleNamespace(cfg=None), say=Progress(as_json), engine="local")
     job.report_step("removing orphans")
     assert capsys.readouterr().err == expected
 
@@ -299,7 +299,8 @@ def java_that(folder: Path, script: str) -> dict[str, str]:
 
 def not_started(folder: Path, *words: str, run: Callable[..., Done] = call, **env: str) -> None:
     """A crawl that cannot start its session says so before it has written a row."""
-    refused(run("crawl", "http://localhost/", "--data", folder / "d", env=env), *words)
+    given = ("http://localhost/", "--data", folder / "d", "--engine", "spark")
+    refused(run("crawl", *given, env=env), *words)
     assert not (folder / "d" / "tables").exists()
 
 
@@ -355,7 +356,9 @@ def test_a_round_without_jars_leaves_the_tables(tmp_path):
     )  # needs no JVM
     before = everything(data)
     assert before["crawldb_log"].total() == 1
-    done = run("round", "--data", data, env={"CRAWLKIT_JARS": str(tmp_path / "none")})
+    done = run(
+        "round", "--data", data, "--engine", "spark", env={"CRAWLKIT_JARS": str(tmp_path / "none")}
+    )
     refused(done, "JAR", "make setup")
     assert "restore" not in done.err  # no table is to blame
     assert everything(data) == before
@@ -382,12 +385,12 @@ def test_broken_jar(tmp_path, damage):
 
 # -- damaged tables: in this process, through the same guard ---------------------------
 @pytest.fixture(scope="module")
-def finished(spark, tmp_path_factory):
+def finished(on, tmp_path_factory):
     """A folder with one finished small round: nothing listens on the seeds' port, so it is
     quick.
     """
     folder = tmp_path_factory.mktemp("bad") / "d"
-    job = Job(Crawl(folder, config()), quick=True, spark=spark)
+    job = Job(Crawl(folder, config()), quick=True, **on)
     round_ = job.crawl.open_round(0.0)
     job.run("inject", round_, lines=["http://localhost:9/", "http://localhost:9/a"])
     job.run("generate", round_)
@@ -452,7 +455,6 @@ def damage_other_schema(table: Path) -> None:
     write_deltalake(str(table), pa.table({"x": [1, 2]}))
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     "damage",
     [
@@ -464,11 +466,11 @@ def damage_other_schema(table: Path) -> None:
         damage_other_schema,
     ],
 )
-def test_damaged_table(spark, finished, tmp_path, capsys, damage):
+def test_damaged_table(on, finished, tmp_path, capsys, damage):
     data = tmp_path / "d"
     shutil.copytree(finished, data)
     damage(data / "tables" / "fetchlist")
-    job = Job(Crawl(data, config()), quick=True, spark=spark)
+    job = Job(Crawl(data, config()), quick=True, **on)
     before = {
         p: p.stat().st_mtime_ns
         for p in (data / "tables").rglob("*")
@@ -492,13 +494,12 @@ def test_tables_is_a_file(tmp_path, capsys):
     assert (tmp_path / "tables").read_text() == "x"
 
 
-@pytest.mark.spark
 def test_a_damaged_part_is_named_and_the_table_can_be_written_afterwards(
-    spark, finished, tmp_path, capsys
+    on, finished, tmp_path, capsys
 ):
     data = tmp_path / "d"
     shutil.copytree(finished, data)
-    job = Job(Crawl(data, config()), quick=True, spark=spark)
+    job = Job(Crawl(data, config()), quick=True, **on)
     round_ = job.crawl.open_rounds()[0]
     job.run("fetch", round_)
     part = next(

@@ -16,10 +16,12 @@ from crawlkit.exports.cc_index import cc_table
 from crawlkit.exports.source import Source
 from crawlkit.observe.sql_views import register_views
 from crawlkit.observe.views import VIEWS
+from crawlkit.round.job import Job
 
-from tests.engines import ON_SPARK
+from tests.engines import run_on
 
-pytestmark = pytest.mark.rounds
+pytestmark = [pytest.mark.spark, pytest.mark.rounds]
+on = run_on("local")
 TEXT = (Path(__file__).parents[2] / "docs" / "queries.md").read_text("utf-8")
 QUERIES = dict(
     zip(
@@ -46,10 +48,10 @@ def plain(value):
 
 
 @pytest.fixture(scope="module")
-def asked(known_crawl):
+def asked(known_crawl, spark):
     """ask(number) -> rows by Spark and by DuckDB; and the right answer."""
     web, job, log, answer = known_crawl
-    register_views(job)
+    register_views(Job(job.crawl, quick=True, spark=spark))
     url = next(
         u
         for u, r in answer.rows.items()
@@ -60,7 +62,7 @@ def asked(known_crawl):
         sql = QUERIES[n].replace("{url}", url).replace("{host}", url.split("/")[2].split(":")[0])
         made = {"cc_index": lambda: cc_table(Source(job.crawl.data, job.cfg))}
         there = ask(job.tables, VIEWS, sql, 100_000, made)
-        here = [r.asDict() for r in job.spark.sql(sql).collect()]
+        here = [r.asDict() for r in spark.sql(sql).collect()]
         return tuple([{k: plain(v) for k, v in r.items()} for r in rows] for rows in (here, there))
 
     return both, answer, 1000 * job.cfg.politeness.delay_s
@@ -70,7 +72,6 @@ def test_there_are_enough():
     assert len(QUERIES) >= 25 and list(QUERIES) == [str(n + 1) for n in range(len(QUERIES))]
 
 
-@ON_SPARK
 @pytest.mark.parametrize("n", QUERIES)
 def test_two_engines_agree(asked, n):
     here, there = asked[0](n)
@@ -87,7 +88,6 @@ def test_two_engines_agree(asked, n):
     ), "no rows: the crawl does not show what the query is for"
 
 
-@ON_SPARK
 def test_the_answers_are_right(asked):
     both, answer, delay_ms = asked
 
@@ -106,7 +106,6 @@ def test_the_answers_are_right(asked):
     assert sum(r["pages"] for r in rows("14")) >= len(fetched)
 
 
-@ON_SPARK
 def test_a_query_reads_the_crawl_and_nothing_else(known_crawl, tmp_path):
     tables = known_crawl[1].tables
     (tmp_path / "secret.csv").write_text("a\n1\n")
@@ -123,8 +122,7 @@ def test_a_query_reads_the_crawl_and_nothing_else(known_crawl, tmp_path):
     assert len(ask(tables, VIEWS, "SELECT url FROM crawldb", 3)) == 3
 
 
-@ON_SPARK
-def test_spark_is_asked_and_writes_nothing(known_crawl):
+def test_spark_is_asked_and_writes_nothing(known_crawl, spark):
     from crawlkit.cli.sql import only_reads
     from pyspark.errors import ParseException
 
@@ -142,7 +140,7 @@ def test_spark_is_asked_and_writes_nothing(known_crawl):
         "EXPLAIN SELECT 1",
         "SELECT ')' AS a",
     ):
-        assert only_reads(job.spark, sql), sql
+        assert only_reads(spark, sql), sql
     for sql in (
         f"DELETE FROM {place}",
         f"/* SELECT */ DELETE FROM {place}",
@@ -157,7 +155,7 @@ def test_spark_is_asked_and_writes_nothing(known_crawl):
         "SET a = b",
         "CACHE TABLE pages",
     ):
-        assert not only_reads(job.spark, sql), sql
+        assert not only_reads(spark, sql), sql
     for sql in (
         "SELEC",
         "",
@@ -166,10 +164,9 @@ def test_spark_is_asked_and_writes_nothing(known_crawl):
         "SELECT 1) -- ",
     ):
         with pytest.raises(ParseException, match="PARSE_"):
-            only_reads(job.spark, sql)
+            only_reads(spark, sql)
 
 
-@ON_SPARK
 def test_two_rounds_side_by_side(known_crawl):
     from crawlkit.observe.diff import FIGURES, diff, render
 

@@ -8,14 +8,14 @@ from crawlkit.round.job import Job
 from crawlkit.upkeep.maintain import maintain
 
 
-def test_files_of_a_stage_under_way_stay_and_those_left_behind_go(on, tmp_path):
+def test_files_of_a_stage_under_way_stay_and_those_left_behind_go(on_each, tmp_path):
     """Tasks of parse write files outside of the commit lock; `maintain` may come before their
     commit.
     """
     job = Job(
         Crawl(tmp_path, parse_config("", "test", ("maintain.vacuum_hours=0",))),
         quick=True,
-        **on,
+        **on_each,
     )
     round_ = job.crawl.open_round(time.time())
     part = {"round_id": [round_.id]}

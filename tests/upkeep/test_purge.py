@@ -21,18 +21,21 @@ from crawlkit.upkeep.purge import purge
 from crawlkit.upkeep.rebuild import rebuild, rebuild_from_warc
 from crawlkit.upkeep.reconcile import reconcile
 
-from tests.engines import ON_LOCAL
 from tests.fakeweb import DAY_S, EPOCH
 from tests.rounds.test_known_answer import check_records
 
 pytestmark = pytest.mark.rounds
 
 
+def copy(known_crawl, folder: Path, engine: dict) -> Job:
+    original = known_crawl[1]
+    shutil.copytree(original.crawl.data, folder)
+    return Job(Crawl(folder, original.cfg), quick=True, **engine)
+
+
 @pytest.fixture
 def job(known_crawl, on, tmp_path) -> Job:
-    original = known_crawl[1]
-    shutil.copytree(original.crawl.data, tmp_path / "copy")
-    return Job(Crawl(tmp_path / "copy", original.cfg), quick=True, **on)
+    return copy(known_crawl, tmp_path / "copy", on)
 
 
 def captures(job: Job) -> dict[str, dict]:
@@ -78,7 +81,8 @@ def everything_stored(folder: Path) -> bytes:
     return b"\n".join(out)
 
 
-def test_a_host_is_gone_and_the_rest_is_as_it_was(job, tmp_path):
+def test_a_host_is_gone_and_the_rest_is_as_it_was(known_crawl, on_each, tmp_path):
+    job = copy(known_crawl, tmp_path / "copy", on_each)
     host, before = busiest(job), captures(job)
     titles = [
         r["title"]
@@ -174,7 +178,6 @@ def test_a_host_is_gone_and_the_rest_is_as_it_was(job, tmp_path):
     assert {n: job.tables._log(n).version() for n in version} == version
 
 
-@ON_LOCAL
 @pytest.mark.slow
 def test_a_purged_host_stays_purged_in_what_is_made_again(job, on):
     host = busiest(job)
@@ -209,7 +212,6 @@ def test_a_purged_host_stays_purged_in_what_is_made_again(job, on):
     assert not [u for u, r in now(alone).items() if host_of(u) == host and r[1]]
 
 
-@ON_LOCAL
 @pytest.mark.slow
 def test_one_url_and_what_was_stored_under_it_for_others(job, tmp_path):
     before = captures(job)
@@ -259,7 +261,6 @@ def test_one_url_and_what_was_stored_under_it_for_others(job, tmp_path):
     assert [r["verb"] for r in job.tables.rows("commands", ["verb"])] == ["purge"]
 
 
-@ON_LOCAL
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", range(0, 24, 3))
 def test_killed_the_same_command_goes_on(job, stop, tmp_path):
@@ -286,7 +287,6 @@ def test_killed_the_same_command_goes_on(job, stop, tmp_path):
     assert not [r for r in job.tables.rows("pages", ["host"]) if r["host"] == host]
 
 
-@ON_LOCAL
 def test_refused_for_a_round_opened_while_it_begins(job, monkeypatch):
     """The round's tasks may have written files that no commit names yet."""
     before = captures(job)
@@ -299,7 +299,6 @@ def test_refused_for_a_round_opened_while_it_begins(job, monkeypatch):
     assert captures(job) == before
 
 
-@ON_LOCAL
 def test_refused_while_a_round_is_open_and_for_what_is_no_host(job):
     from crawlkit.rules.frontier.command_rules import BadCommand
 

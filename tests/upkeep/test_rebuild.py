@@ -16,7 +16,6 @@ from crawlkit.stages.fold import live_log, reduce_rows
 from crawlkit.upkeep.maintain import maintain
 from crawlkit.upkeep.rebuild import rebuild, rebuild_from_warc
 
-from tests.engines import ON_LOCAL
 from tests.fakeweb import DAY_S, EPOCH
 
 pytestmark = pytest.mark.rounds
@@ -33,15 +32,15 @@ def copy(known_crawl, on, tmp_path):
     """Makes a copy of the crawl, whole or one folder of it."""
     job = known_crawl[1]
 
-    def make(keep: str = "") -> Job:
+    def make(keep: str = "", engine: dict = on) -> Job:
         shutil.copytree(job.crawl.data / keep, tmp_path / "copy" / keep)
-        return again(on, job.cfg, tmp_path / "copy")
+        return again(engine, job.cfg, tmp_path / "copy")
 
     return make
 
 
-def again(on, cfg, folder: Path) -> Job:
-    return Job(Crawl(folder, cfg), quick=True, may_lack=REBUILT, **on)
+def again(engine: dict, cfg, folder: Path) -> Job:
+    return Job(Crawl(folder, cfg), quick=True, may_lack=REBUILT, **engine)
 
 
 def table(job: Job, columns: list[str]) -> dict[str, tuple]:
@@ -57,8 +56,8 @@ def wrong(was: dict, now: dict) -> dict:
     }
 
 
-def test_from_tables_after_the_frontier_is_lost(on, copy):
-    job = copy()
+def test_from_tables_after_the_frontier_is_lost(on_each, copy):
+    job = copy(engine=on_each)
     late = job.crawl.open_round(EPOCH + 5 * DAY_S)
     job.run(
         "inject",
@@ -80,7 +79,7 @@ def test_from_tables_after_the_frontier_is_lost(on, copy):
     assert maintain(job, time.time())["log_rows_dropped"]
     for name in REBUILT:
         shutil.rmtree(Path(job.tables.path(name)))
-    job = again(on, job.cfg, job.crawl.data)
+    job = again(on_each, job.cfg, job.crawl.data)
     done = rebuild(job)
     assert done["known"] == len(was)
     assert not wrong(was, table(job, columns))
@@ -90,7 +89,6 @@ def test_from_tables_after_the_frontier_is_lost(on, copy):
     assert rebuild(job) == done and not wrong(was, table(job, columns))
 
 
-@ON_LOCAL
 @pytest.mark.slow
 def test_from_warc_files_alone(on, known_crawl, copy):
     original = known_crawl[1]
@@ -133,7 +131,6 @@ def test_from_warc_files_alone(on, known_crawl, copy):
     assert job.run("generate", round_)["planned"]
 
 
-@ON_LOCAL
 def test_refused_where_there_is_a_crawl_or_a_round_under_way(copy):
     job = copy()
     with pytest.raises(CrawlError, match="has a crawl already"):
@@ -164,7 +161,6 @@ def test_refused_where_there_is_a_crawl_or_a_round_under_way(copy):
         rebuild(job)
 
 
-@ON_LOCAL
 @pytest.mark.slow
 def test_killed_before_any_commit_it_leaves_the_old_or_the_new(on, known_crawl, tmp_path):
     original = known_crawl[1]

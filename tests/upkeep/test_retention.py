@@ -15,7 +15,6 @@ from crawlkit.upkeep.rebuild import rebuild
 from crawlkit.upkeep.reconcile import reconcile
 from crawlkit.upkeep.retention import expire
 
-from tests.engines import ON_LOCAL
 from tests.rounds.test_known_answer import check_records
 
 pytestmark = pytest.mark.rounds
@@ -33,13 +32,13 @@ FACTS = [
 ]
 
 
-def copy(on, known_crawl, folder, **maintain_keys) -> Job:
+def copy(engine: dict, known_crawl, folder, **maintain_keys) -> Job:
     original = known_crawl[1]
     shutil.copytree(original.crawl.data, folder)
     cfg = original.cfg.model_copy(
         update={"maintain": original.cfg.maintain.model_copy(update=maintain_keys)}
     )
-    return Job(Crawl(folder, cfg), quick=True, **on)
+    return Job(Crawl(folder, cfg), quick=True, **engine)
 
 
 def stored(job: Job) -> dict[str, dict]:
@@ -72,8 +71,8 @@ def needed(job: Job) -> set[str]:
     return keep
 
 
-def test_old_records_that_nothing_refers_to_go_and_all_others_stay(on, known_crawl, tmp_path):
-    job = copy(on, known_crawl, tmp_path / "copy", raw_share=0.0)
+def test_old_records_that_nothing_refers_to_go_and_all_others_stay(on_each, known_crawl, tmp_path):
+    job = copy(on_each, known_crawl, tmp_path / "copy", raw_share=0.0)
     before, must, orphans = (
         stored(job),
         needed(job),
@@ -104,7 +103,6 @@ def test_old_records_that_nothing_refers_to_go_and_all_others_stay(on, known_cra
     assert not any(again["removed"].values()) and stored(job) == now
 
 
-@ON_LOCAL
 @pytest.mark.slow
 def test_the_frontier_can_be_made_again_afterwards(on, known_crawl, tmp_path):
     job = copy(on, known_crawl, tmp_path / "copy", raw_share=0.0)
@@ -114,7 +112,6 @@ def test_the_frontier_can_be_made_again_afterwards(on, known_crawl, tmp_path):
     assert sorted(map(str, job.tables.rows("crawldb", FACTS))) == sorted(map(str, facts))
 
 
-@ON_LOCAL
 def test_a_file_is_left_alone_for_a_small_share_and_zero_days_keep_all(on, known_crawl, tmp_path):
     job = copy(on, known_crawl, tmp_path / "copy", raw_share=1.0)
     before = stored(job)
@@ -144,7 +141,6 @@ def test_a_file_is_left_alone_for_a_small_share_and_zero_days_keep_all(on, known
     )
 
 
-@ON_LOCAL
 def test_snapshots_older_than_three_months_go(on, known_crawl, tmp_path):
     job = copy(on, known_crawl, tmp_path / "copy")
     for day in ("2026-01-01", "2026-04-02", "2026-04-03", "not-a-day"):
