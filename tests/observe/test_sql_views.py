@@ -18,6 +18,7 @@ from crawlkit.observe.sql_views import register_views
 from crawlkit.observe.views import VIEWS
 from crawlkit.round.job import Job
 
+from tests.cli.call import call
 from tests.engines import run_on
 
 pytestmark = [pytest.mark.spark, pytest.mark.rounds]
@@ -120,6 +121,20 @@ def test_a_query_reads_the_crawl_and_nothing_else(known_crawl, tmp_path):
             ask(tables, VIEWS, sql, 10)
     assert not (tmp_path / "out.csv").exists()
     assert len(ask(tables, VIEWS, "SELECT url FROM crawldb", 3)) == 3
+
+
+def test_the_verb_asks_duckdb_unless_spark_runs_the_crawl(known_crawl, monkeypatch):
+    asked = []
+    monkeypatch.setattr("crawlkit.cli.sql.ask_spark", lambda *_: asked.append("spark") or [])
+    sql = "SELECT subset, count(*) AS n FROM cc_index GROUP BY 1 ORDER BY 1"
+    given = ("sql", sql, "--data", known_crawl[1].crawl.data, "--json")
+    for more in ((), ("--engine", "local"), ("--engine", "duckdb"), ("--set", "engine.name=local")):
+        done = call(*given, *more)
+        assert done.code == 0 and '{"rows": [{"subset": "crawldiagnostics", "n": ' in done.out
+    assert not asked
+    for more in (("--engine", "spark"), ("--set", "engine.name=spark")):
+        assert call(*given, *more).code == 0
+    assert asked == ["spark", "spark"]
 
 
 def test_spark_is_asked_and_writes_nothing(known_crawl, spark):

@@ -67,24 +67,28 @@ def ask(
         # a query reads the crawl's tables and no other file
         db.execute("SET enable_external_access = false")
         try:
-            rows: list[dict[str, Any]] = []
-            found = db.sql(query)
-            if found is None:
-                raise QueryError("it returns no rows: give a SELECT")
-            for batch in found.to_arrow_reader(max(1, min(limit, 10_000))):
-                rows += batch.slice(0, limit - len(rows)).to_pylist()
-                if len(rows) >= limit:
-                    break
-            # UTC, as Spark gives them
-            return [
-                {
-                    name: v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v
-                    for name, v in r.items()
-                }
-                for r in rows
-            ]
+            return _first_rows(db, query, limit)
         except duckdb.Error as e:
             raise QueryError(str(e).splitlines()[0]) from None
+
+
+def _first_rows(db: duckdb.DuckDBPyConnection, query: str, limit: int) -> list[dict[str, Any]]:
+    """At most `limit` rows of a statement; times are UTC, as Spark gives them."""
+    rows: list[dict[str, Any]] = []
+    found = db.sql(query)
+    if found is None:
+        raise QueryError("it returns no rows: give a SELECT")
+    for batch in found.to_arrow_reader(max(1, min(limit, 10_000))):
+        rows += batch.slice(0, limit - len(rows)).to_pylist()
+        if len(rows) >= limit:
+            break
+    return [
+        {
+            name: v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v
+            for name, v in r.items()
+        }
+        for r in rows
+    ]
 
 
 def _tables_of(query: str, views: Mapping[str, str]) -> dict[str, str]:
