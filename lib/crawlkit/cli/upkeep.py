@@ -10,7 +10,18 @@ import typer
 
 from crawlkit.cli.crawl import open_job
 from crawlkit.cli.errors import report_errors
-from crawlkit.cli.root import DEFAULT_DATA, AsJson, ConfigFile, Data, Now, RoundId, Sets, app, emit
+from crawlkit.cli.root import (
+    DEFAULT_DATA,
+    AsJson,
+    ConfigFile,
+    Data,
+    EngineName,
+    Now,
+    RoundId,
+    Sets,
+    app,
+    emit,
+)
 from crawlkit.cli.settings import actor, find_crawl, parse_now, read_config
 from crawlkit.config.section import ConfigError
 from crawlkit.control.serve import run as serve_api
@@ -57,6 +68,7 @@ def rebuild(
     ] = False,
     config: ConfigFile = None,
     set_: Sets = None,
+    engine: EngineName = None,
     as_json: AsJson = False,
 ) -> None:
     """Rebuild crawldb from captures, pages and links, or with --from-warc the whole crawl from its
@@ -66,7 +78,7 @@ def rebuild(
     crawlkit rebuild --data site
     crawlkit rebuild --from-warc --data saved
     """
-    done = rebuild_command(data, read_config(config, set_), from_warc, Progress(as_json))
+    done = rebuild_command(data, read_config(config, set_, engine), from_warc, Progress(as_json))
     emit(done, as_json, rebuild_text)
 
 
@@ -79,6 +91,7 @@ def rebucket(
     data: Data = DEFAULT_DATA,
     config: ConfigFile = None,
     set_: Sets = None,
+    engine: EngineName = None,
     as_json: AsJson = False,
 ) -> None:
     """Change the number of host buckets between two rounds; from then on frontier.buckets must say
@@ -87,7 +100,7 @@ def rebucket(
     \b
     crawlkit rebucket 16 --data site
     """
-    done = rebucket_command(buckets, data, read_config(config, set_), Progress(as_json))
+    done = rebucket_command(buckets, data, read_config(config, set_, engine), Progress(as_json))
     emit(done, as_json, rebucket_text)
 
 
@@ -112,6 +125,7 @@ def purge(
     data: Data = DEFAULT_DATA,
     config: ConfigFile = None,
     set_: Sets = None,
+    engine: EngineName = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell how much there is, change nothing.")
     ] = False,
@@ -127,7 +141,7 @@ def purge(
     if domain and url:
         raise ConfigError("--domain and --url: give one of them")
     kind = "url" if url else "domain" if domain else "host"
-    cfg = read_config(config, set_)
+    cfg = read_config(config, set_, engine)
     find_crawl(data, cfg)
     with open_job(data, cfg, as_json) as job:
         done = purge_stored(job, kind, name, reason, actor(), dry_run)
