@@ -40,20 +40,21 @@ ROOMS = {
     "__main__": {"cli"},
     "api": {"control", "crawl", "observe", "rules", *"config outcomes tables".split()},
     "cli": {
-        *"control crawl exports local observe planner report round runtime upkeep adapters".split(),
-        *"rules config model outcomes tables __version__".split(),
+        *"control crawl exports local observe planner report round runtime upkeep".split(),
+        *"engine adapters rules config model outcomes tables __version__".split(),
     },
     "local": {"round", "crawl", "runtime", "adapters", "rules", "config", "model"},
     "upkeep": {
-        *"control exports round report crawl stages parsing runtime adapters rules".split(),
-        *"config model outcomes tables".split(),
+        *"control exports round report crawl stages parsing engine runtime adapters".split(),
+        *"rules config model outcomes tables".split(),
     },
     "control": {
         *"observe report crawl runtime adapters rules config model outcomes tables".split(),
         "__version__",
     },
     "observe": {
-        *"exports round report crawl slot stages parsing runtime adapters rules native".split(),
+        *"exports round report crawl slot stages parsing engine runtime adapters".split(),
+        *"rules native".split(),
         *"config model outcomes tables __version__".split(),
     },
     "exports": {
