@@ -1,10 +1,10 @@
-"""Whole rounds over a web of real pages, from the start of the JVM to the report, beside Scrapy on
-the same web.
+"""Whole crawls over a web of real pages, from the start of the command to the report, on both
+engines, beside Scrapy on the same web.
 
-`python -m bench rounds`. The web is bench.realweb; both crawl it to its end from the same seeds,
+`python -m bench rounds`. The web is bench.realweb; all crawl it to its end from the same seeds,
 without delays, one request at a time on a host, with robots.txt obeyed, links extracted and every
 exchange written to WARC files. Ours is the command `crawlkit crawl` with its tables, duplicates,
-ranks and report page in rounds of MAX_URLS.
+ranks and report page.
 """
 
 from __future__ import annotations
@@ -14,17 +14,25 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from bench.measure import ROOT, write
 from bench.process import Watched, watch
 from bench.realweb import PagesMissing, RealWeb, serve
 
-MAX_URLS = 3900  # of a round: six rounds
+SIX = 3900  # URLs of a round, so that the web takes six
+ONE = 100_000  # the web in one round (its seeds' pages alone in the first)
+CRAWLS = {  # name -> engine, URLs of a round
+    "local, six rounds": ("local", SIX),
+    "local, one round": ("local", ONE),
+    "spark, six rounds": ("spark", SIX),
+}
 PYTHON_STAGES = ("fetch", "parse", "dedup")
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"}
 
 
 def phase(event: dict[str, Any]) -> str | None:
@@ -32,34 +40,39 @@ def phase(event: dict[str, Any]) -> str | None:
     return {"stage": event.get("stage"), "stage_done": "between stages"}.get(event.get("event", ""))
 
 
-def ours(web: RealWeb, folder: Path) -> tuple[Watched, Path]:
-    import yaml
-
+def ours(web: RealWeb, folder: Path, engine: str, max_urls: int) -> Watched:
+    folder.mkdir()
     config, seeds = folder / "crawl.yaml", folder / "seeds.txt"
-    config.write_text(
-        yaml.safe_dump(
-            web.config(
-                round={"max_urls": MAX_URLS, "urls_per_host": 100_000}, frontier={"explore": 0.0}
-            )
-        )
-    )
+    budget = {"max_urls": max_urls, "urls_per_host": 100_000}
+    config.write_text(yaml.safe_dump(web.config(round=budget, frontier={"explore": 0.0})))
     seeds.write_text("\n".join(web.seeds))
-    argv = [
-        sys.executable,
-        "-m",
-        "crawlkit",
-        "crawl",
-        "--seeds",
-        str(seeds),
-        "--data",
-        str(folder / "crawl"),
-        "--config",
-        str(config),
-        "--rounds",
-        "40",
-        "--json",
-    ]
-    return watch(argv, phase, os.environ | {"PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"}), config
+    return command(folder, engine, "crawl", "--seeds", seeds, "--rounds", 40)
+
+
+def command(folder: Path, engine: str, *words: Any) -> Watched:
+    """A crawlkit command on a folder, from the start of the process to its end."""
+    given = ("--data", folder / "crawl", "--config", folder / "crawl.yaml", "--engine", engine)
+    argv = [sys.executable, "-m", "crawlkit", *map(str, words), *map(str, given), "--json"]
+    return watch(argv, phase, ENVIRONMENT)
+
+
+def small_rounds(web: RealWeb, folder: Path, engine: str) -> dict[str, tuple[float, float]]:
+    """CPU and wall time (s, medians of 3) of the whole process of a round without anything due, and
+    of one with one page due, after a crawl of the web.
+    """
+    page = next(url for url in web.seeds if "//handbook-" in url)
+    runs: dict[str, list[Watched]] = {"nothing": [], "one page": []}
+    for n in range(3):
+        runs["nothing"].append(command(folder, engine, "round"))
+        one = command(folder, engine, "crawl", f"{page}?n={n}", "--rounds", 1)
+        runs["one page"].append(one)
+    return {
+        name: (
+            statistics.median(w.cpu_s for w in watched),
+            statistics.median(w.wall_s for w in watched),
+        )
+        for name, watched in runs.items()
+    }
 
 
 def scrapy(web: RealWeb, folder: Path) -> Watched:
@@ -78,76 +91,41 @@ def scrapy(web: RealWeb, folder: Path) -> Watched:
     )
     return watch(
         [sys.executable, "-m", "bench.scrapy_crawl", str(given)],
-        env=os.environ | {"PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"},
+        env=ENVIRONMENT,
     )
 
 
-def idle_rounds(data: str, config: str) -> None:
-    """Prints the wall times of rounds without anything due, and of rounds with one page due, in a
-    warm session; of these also the CPU time of the stages that each round of a crawl runs (rank and
-    report run once).
-    """
-    from crawlkit.config import load_config
-    from crawlkit.round.drive import run_round
-    from crawlkit.round.job import make_job
-
-    job = make_job(Path(data), load_config(Path(config), ()), quick=True)
-    times: dict[str, list[float]] = {"nothing": [], "one page": []}
-    cpu_s: list[float] = []
-    try:
-        url = (
-            job.read("crawldb")
-            .where("state = 'fetched' AND host LIKE 'handbook-%'")
-            .select("url")
-            .first()
-            .url
-        )
-        for n in range(4):
-            for kind in times:
-                began = time.perf_counter()
-                round_ = job.crawl.open_round(time.time())
-                with job.driving(round_):
-                    if kind == "one page":
-                        job.run("inject", round_, force=True, lines=[f"{url}?n={n}"])
-                    run_round(job, round_)
-                if n:  # the first warms
-                    times[kind].append(time.perf_counter() - began)
-                    if kind == "one page":
-                        cpu_s.append(
-                            sum(
-                                (job.crawl.mark(round_, stage) or {}).get("cpu_s", 0)
-                                for stage in (
-                                    "inject",
-                                    "generate",
-                                    "fetch",
-                                    "commit",
-                                    "parse",
-                                    "dedup",
-                                    "update",
-                                )
-                            )
-                        )
-    finally:
-        job.stop()
-    print(
-        json.dumps(
-            {kind: statistics.median(walls) for kind, walls in times.items()}
-            | {"cpu": statistics.median(cpu_s)}
-        )
-    )
+def figures(run: Watched) -> dict[str, Any]:
+    """What a crawl of ours took."""
+    said = json.loads(run.out.strip().splitlines()[-1])
+    parsed = [e for e in run.events if e.get("event") == "stage_done" and e["stage"] == "parse"]
+    pages = sum(e.get("pages", 0) for e in parsed)
+    cpu: dict[str, Counter[str]] = {name: Counter(c) for name, c in run.cpu.items()}
+    python_s = sum(cpu.get(s, Counter())["python"] for s in PYTHON_STAGES)
+    return {
+        "rounds": len(said["rounds"]),
+        "outcomes": said["outcomes"],
+        "pages": pages,
+        "wall_s": run.wall_s,
+        "cpu_s": run.cpu_s,
+        "peak_bytes": run.peak_bytes,
+        "peak_by_program": run.peak_by_program,
+        "cpu_by_stage": {n: dict(c) for n, c in cpu.items()},
+        "wall_by_stage": dict(run.wall),
+        "python_ms_a_page": python_s / pages * 1000,
+    }
 
 
-def figures(
-    web: RealWeb, here: Watched, there: Watched, idle: dict[str, float], data: Path
-) -> dict[str, Any]:
-    said = json.loads(here.out.strip().splitlines()[-1])
-    pages = sum(
-        e.get("pages", 0)
-        for e in here.events
-        if e.get("event") == "stage_done" and e["stage"] == "parse"
-    )
+def measure(web: RealWeb, folder: Path) -> dict[str, Any]:
+    """All crawls in turn, and small rounds after the first of each engine."""
+    crawls, small = {}, {}
+    there = scrapy(web, folder)
+    for n, (name, (engine, max_urls)) in enumerate(CRAWLS.items()):
+        of_crawl = folder / f"{n}"
+        crawls[name] = figures(ours(web, of_crawl, engine, max_urls))
+        if max_urls == SIX:
+            small[engine] = small_rounds(web, of_crawl, engine)
     statuses = json.loads(there.out)["statuses"]
-    cpu: dict[str, Counter[str]] = {name: Counter(c) for name, c in here.cpu.items()}
     return {
         "web": {
             "hosts": len(web.hosts),
@@ -155,20 +133,8 @@ def figures(
             "distinct_bodies": len(web.bodies),
             "mean_page_bytes": web.total_bytes // web.files,
         },
-        "here": {
-            "rounds": len(said["rounds"]),
-            "outcomes": said["outcomes"],
-            "pages": pages,
-            "wall_s": here.wall_s,
-            "cpu_s": here.cpu_s,
-            "peak_bytes": here.peak_bytes,
-            "peak_by_program": here.peak_by_program,
-            "cpu_by_stage": {n: dict(c) for n, c in cpu.items()},
-            "wall_by_stage": dict(here.wall),
-            "python_ms_a_page": (
-                sum(cpu.get(s, Counter())["python"] for s in PYTHON_STAGES) / pages * 1000
-            ),
-        },
+        "crawls": crawls,
+        "small_rounds_s": small,
         "scrapy": {
             "statuses": statuses,
             "pages": statuses.get("200", 0),
@@ -176,50 +142,21 @@ def figures(
             "cpu_s": there.cpu_s,
             "peak_bytes": there.peak_bytes,
         },
-        "idle_rounds_s": idle,
         "load_average": os.getloadavg()[2],
     }
 
 
+def ms_a_page(side: dict[str, Any]) -> float:
+    return side["cpu_s"] / side["pages"] * 1000
+
+
+MARKS = {"local, six rounds": "0.35", "local, one round": "0.28", "spark, six rounds": "0.6"}
+
+
 def table(r: dict[str, Any]) -> str:
-    web, here, there = r["web"], r["here"], r["scrapy"]
-    own_cpu_s = here["cpu_s"] - here["rounds"] * r["idle_rounds_s"]["cpu"]
-    ms = [side["cpu_s"] / side["pages"] * 1000 for side in (here, there)]
-    rows = [
-        ("CPU a page, all stages and JVM: here / Scrapy", f"{ms[0] / ms[1]:.2f}", "at most 1"),
-        (
-            "Python CPU of fetch, parse and dedup, ms a page",
-            f"{here['python_ms_a_page']:.2f}",
-            "under 8",
-        ),
-        (
-            "round without anything due, warm session, s",
-            f"{r['idle_rounds_s']['nothing']:.2f}",
-            "under 12",
-        ),
-        (
-            "round of one page, all stages, warm session, s",
-            f"{r['idle_rounds_s']['one page']:.2f}",
-            "",
-        ),
-        (
-            "… CPU s of its stages but rank and report: what any round costs",
-            f"{r['idle_rounds_s']['cpu']:.1f}",
-            "",
-        ),
-        (
-            "CPU ms a page without that",
-            f"{own_cpu_s / here['pages'] * 1000:.1f}",
-            "",
-        ),
-        (
-            "pages a second: here / Scrapy",
-            f"{here['pages'] / here['wall_s'] / (there['pages'] / there['wall_s']):.2f}",
-            "",
-        ),
-    ]
+    web, crawls, there = r["web"], r["crawls"], r["scrapy"]
     lines = [
-        "# Whole rounds over real pages",
+        "# Whole crawls over real pages",
         "",
         (
             f"{web['files']:,} pages of documentation packages and articles"
@@ -230,33 +167,56 @@ def table(r: dict[str, Any]) -> str:
         "",
         "| what | measured | mark |",
         "|---|---|---|",
-        *(f"| {a} | {b} | {c} |" for a, b, c in rows),
-        "",
     ]
+    for name, side in crawls.items():
+        ratio = ms_a_page(side) / ms_a_page(there)
+        lines.append(f"| CPU a page: {name} / Scrapy | {ratio:.2f} | at most {MARKS[name]} |")
+    python_ms = crawls["local, six rounds"]["python_ms_a_page"]
+    lines.append(f"| local: CPU of fetch, parse and dedup, ms a page | {python_ms:.2f} | 4.5 |")
+    for engine, small in r["small_rounds_s"].items():
+        for name, (cpu_s, wall_s) in small.items():
+            mark = {"nothing": "1.5 s wall", "one page": "4 CPU s, 5 s wall"}[name]
+            shown = mark if engine == "local" else ""
+            lines.append(
+                f"| {engine}: a round of {name}, the whole process: CPU s, wall s |"
+                f" {cpu_s:.1f}, {wall_s:.1f} | {shown} |"
+            )
     lines += [
+        "",
         "| crawler | pages | rounds | pages/s | CPU ms a page | peak memory, MiB |",
         "|---|---|---|---|---|---|",
-        *(
-            f"| {name} | {side['pages']:,} | {side.get('rounds', '')} |"
-            f" {side['pages'] / side['wall_s']:.0f} | {m:.1f} | {side['peak_bytes'] / 2**20:.0f} |"
-            for name, side, m in (("here", here, ms[0]), ("Scrapy", there, ms[1]))
-        ),
     ]
-    lines += [
-        "",
-        "| stage (all rounds) | wall s | Java CPU ms a page | Python CPU ms a page |",
-        "|---|---|---|---|",
-    ]
-    for name, cpu in here["cpu_by_stage"].items():
+    for name, side in (*crawls.items(), ("Scrapy", there)):
         lines.append(
-            f"| {name} | {here['wall_by_stage'].get(name, 0):.1f} |"
-            f" {cpu.get('java', 0) / here['pages'] * 1000:.2f} |"
-            f" {cpu.get('python', 0) / here['pages'] * 1000:.2f} |"
+            f"| {name} | {side['pages']:,} | {side.get('rounds', '')} |"
+            f" {side['pages'] / side['wall_s']:.0f} | {ms_a_page(side):.1f} |"
+            f" {side['peak_bytes'] / 2**20:.0f} |"
         )
-    lines += [
-        "",
+    lines += ["", *stages_table(crawls), "", *notes(r)]
+    return "\n".join(lines)
+
+
+def stages_table(crawls: dict[str, Any]) -> list[str]:
+    """CPU ms a page of each stage, by crawl."""
+    lines = [
+        f"| stage, CPU ms a page (Java in brackets) | {' | '.join(crawls)} |",
+        "|---|" + "---|" * len(crawls),
+    ]
+    for stage in crawls["spark, six rounds"]["cpu_by_stage"]:
+        cells = []
+        for side in crawls.values():
+            cpu = {k: v / side["pages"] * 1000 for k, v in side["cpu_by_stage"][stage].items()}
+            java = f" ({cpu['java']:.2f})" if "java" in cpu else ""
+            cells.append(f"{sum(cpu.values()):.2f}{java}")
+        lines.append(f"| {stage} | {' | '.join(cells)} |")
+    return lines
+
+
+def notes(r: dict[str, Any]) -> list[str]:
+    """How it was measured."""
+    return [
         (
-            "Both sides: user and system time of the whole process tree, from the start of the"
+            "All: user and system time of the whole process tree, from the start of the"
             " command to its end. Peak memory is proportional (PSS), sampled once a second. Scrapy:"
             " settings of its page on broad crawls, 180 s timeout, retries, robots.txt,"
             " LinkExtractor, warcio with gzip, one request at a time on a host; it keeps no state"
@@ -270,26 +230,12 @@ def table(r: dict[str, Any]) -> str:
         ),
         "",
     ]
-    return "\n".join(lines)
 
 
 def main() -> None:
     try:
         with serve() as web, tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            there = scrapy(web, folder)
-            here, config = ours(web, folder)
-            idle = watch(
-                [sys.executable, "-m", "bench.rounds", str(folder / "crawl"), str(config)],
-                env=os.environ | {"PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"},
-            )
-            result = figures(
-                web, here, there, json.loads(idle.out.strip().splitlines()[-1]), folder
-            )
+            result = measure(web, Path(name))
     except PagesMissing as e:
         sys.exit(str(e))
-    write("rounds", result, table(result), ("pyspark", "deltalake", "scrapy", "warcio"))
-
-
-if __name__ == "__main__":
-    idle_rounds(*sys.argv[1:3])
+    write("rounds", result, table(result), ("pyspark", "duckdb", "deltalake", "scrapy", "warcio"))
