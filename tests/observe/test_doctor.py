@@ -68,6 +68,7 @@ def sound(name_server, tmp_path, monkeypatch):
             sets=(
                 "agent.info_url=https://you.test/bot",
                 f"fetch.resolvers=['{name_server}']",
+                "engine.name=spark",
                 *sets,
             ),
         )
@@ -84,6 +85,15 @@ def sound(name_server, tmp_path, monkeypatch):
 
 def test_a_sound_machine(sound):
     assert sound() == {}
+
+
+def test_what_spark_lacks_is_no_fault_of_a_crawl_on_this_machine(sound, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(sound.tmp / "nowhere"))
+    assert sound("engine.name=local") == {}
+    cfg = parse_config("", sets=("engine.name=local",))
+    said = {f.check: f.detail for f in doctor.doctor(sound.tmp / "data", cfg)}
+    assert said["engine"] == "local (engine.name = local)"
+    assert "lacks java" in said["engine spark"] and "java" not in said
 
 
 def test_no_java(sound, monkeypatch):

@@ -5,27 +5,27 @@ Each finding names the fix for what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from crawlkit.config import Config
+from crawlkit.crawl.open_crawl import choose_engine
 from crawlkit.crawl.state import Place
 from crawlkit.observe import doctor_install as install, doctor_machine as machine
 from crawlkit.observe.doctor_stores import check_stores
 from crawlkit.observe.finding import Finding
 
+Check = tuple[str, Callable[[], Iterator[Finding]]]
+
 
 def doctor(data: Place, cfg: Config, jars_lock: Path | None = None) -> list[Finding]:
     """Every check, in order; one that fails unforeseen is a finding too."""
-    checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+    checks: list[Check] = [
         ("python", install.check_python),
         ("packages", install.check_packages),
         ("parts in C", install.check_c_extensions),
-        ("java", install.check_java),
-        ("jars", lambda: install.check_jar_folders(data, cfg, jars_lock)),
-        ("pyspark_python", install.check_worker_python),
-        ("spark settings", lambda: machine.check_spark_settings(cfg)),
+        *_engine_checks(data, cfg, jars_lock),
         ("agent", lambda: machine.check_agent(cfg)),
         ("name servers", lambda: machine.check_name_servers(cfg)),
         ("folders", lambda: machine.check_folders(data, cfg)),
@@ -33,6 +33,33 @@ def doctor(data: Place, cfg: Config, jars_lock: Path | None = None) -> list[Find
         ("open files", lambda: machine.check_open_files(cfg)),
         ("object store", lambda: check_stores(data, cfg)),
     ]
+    return _run(checks)
+
+
+def _engine_checks(data: Place, cfg: Config, jars_lock: Path | None) -> list[Check]:
+    """Checks of the engine that runs the crawl; with `local`, what Spark lacks is told and is no
+    fault.
+    """
+    of_spark: list[Check] = [
+        ("pyspark", install.check_pyspark),
+        ("java", install.check_java),
+        ("jars", lambda: install.check_jar_folders(data, cfg, jars_lock)),
+        ("pyspark_python", install.check_worker_python),
+        ("spark settings", lambda: machine.check_spark_settings(cfg)),
+    ]
+    name = choose_engine(cfg)
+
+    def tell_engines() -> Iterator[Finding]:
+        yield Finding("engine", True, f"{name} (engine.name = {cfg.engine.name})")
+        if name == "local":
+            lacks = [f.check for f in _run(of_spark) if not f.ok]
+            detail = f"not usable, and not asked for; lacks {', '.join(lacks)}: `make setup-spark`"
+            yield Finding("engine spark", True, detail if lacks else "usable too")
+
+    return [("engine", tell_engines), *(of_spark if name == "spark" else ())]
+
+
+def _run(checks: Sequence[Check]) -> list[Finding]:
     findings: list[Finding] = []
     for name, check in checks:
         try:

@@ -72,14 +72,7 @@ def check_packages() -> Iterator[Finding]:
         return
     matches = [_REQUIREMENT.match(r) for r in requires if "extra ==" not in r]
     needed = [m.groups() for m in matches if m is not None]
-    missing: list[str] = []
-    for name, wanted in needed:
-        version = _version(name)
-        if wanted:
-            fix = f"install {name}=={wanted}: `pip install -r conf/requirements.lock`"
-            yield Finding(name, version == wanted, version or "not installed", fix)
-        elif version is None:
-            missing.append(name)
+    missing = [name for name, _ in needed if _version(name) is None]
     yield Finding(
         "packages",
         not missing,
@@ -93,6 +86,24 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def check_pyspark() -> Iterator[Finding]:
+    """The packages of the extra `spark`; some versions go with the JARs."""
+    try:
+        requires = importlib.metadata.requires("crawlkit") or []
+    except importlib.metadata.PackageNotFoundError:
+        requires = []  # crawlkit runs from a folder or zip
+    for requirement in requires:
+        match = _REQUIREMENT.match(requirement)
+        if match is None or not re.search(r"extra == ['\"]spark['\"]", requirement):
+            continue
+        name, wanted = match.groups()
+        version = _version(name)
+        good = version is not None if wanted is None else version == wanted
+        asked = f"{name}=={wanted}" if wanted else name
+        fix = f"install {asked}: `pip install -r conf/spark.lock`, or crawlkit[spark]"
+        yield Finding(name, good, version or "not installed", fix)
 
 
 def check_java() -> Iterator[Finding]:
