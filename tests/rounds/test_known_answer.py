@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 import requests
 from crawlkit.adapters.lake.duckdb_reader import ask
+from crawlkit.exports.cc_index import cc_table
 from crawlkit.exports.cdxj import export_cdxj
 from crawlkit.exports.source import Source
 from crawlkit.exports.wacz import export_wacz
@@ -290,7 +291,8 @@ def test_every_documented_query_runs_and_answers(crawled):
         query = queries[n].replace("{url}", url)
         if job.engine_name == "spark":
             return job.spark.sql(query).collect()
-        return [Record(row) for row in ask(job.tables, VIEWS, query, 100_000)]
+        made = {"cc_index": lambda: cc_table(Source(job.crawl.data, job.cfg))}
+        return [Record(row) for row in ask(job.tables, VIEWS, query, 100_000, made)]
 
     assert [r.url for r in rows("1")] == [fetched]
     assert rows("2", next(iter(denied)))[0].state == "robots_skipped"

@@ -11,11 +11,13 @@ import pytest
 from crawlkit.adapters.lake import parquet as delta_files
 from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.lake.table_reader import TableError
+from crawlkit.engine.spark_engine import SparkEngine
 from crawlkit.tables import TABLES, Table
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, strategies as st
 
 from tests.examples import examples
+from tests.frames import collect
 
 
 def tables(root) -> Tables:
@@ -277,12 +279,12 @@ def test_a_table_without_our_keys_is_refused(tmp_path):
 @pytest.mark.spark
 @pytest.mark.parametrize("direct", [True, False])
 def test_spark_reads_a_table_of_an_earlier_version(tmp_path, monkeypatch, spark, direct):
-    t = Tables(lambda: spark, str(tmp_path))
+    t = Tables(lambda: SparkEngine(spark), str(tmp_path))
     with monkeypatch.context() as before:
         earlier(before, "rejects", "detail")
         t.replace("rejects", [reject("r1", "parse", 1), reject("r2", "parse", 2)])
     if not direct:
         monkeypatch.setattr("crawlkit.adapters.lake.delta.DIRECT_FILES", 0)
     frame = t.read("rejects", {"round_id": ["r2"]})
-    assert [(r.n, r.detail) for r in frame.collect()] == [(2, None)]
+    assert [(r.n, r.detail) for r in collect(frame)] == [(2, None)]
     assert sorted(frame.columns) == sorted(TABLES["rejects"].column_names)

@@ -17,14 +17,9 @@ import pyarrow as pa
 
 from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.lake.table_reader import Part
+from crawlkit.engine.local_engine import prepare
 from crawlkit.tables import TABLES
 
-MACROS = (
-    "unix_millis(t) AS epoch_us(t) // 1000",
-    "unix_timestamp(t) AS CAST(floor(epoch(t)) AS BIGINT)",
-    "collect_list(x) AS list(x)",
-    "size(x) AS len(x)",
-)
 _NONE: Mapping[str, Callable[[], pa.Table]] = MappingProxyType({})
 
 
@@ -49,9 +44,7 @@ def ask(
     `frontier` is `crawldb`, which is whole after each round while the table is small.
     """
     with duckdb.connect(":memory:") as db:
-        db.execute("SET TimeZone = 'UTC'")
-        for macro in MACROS:
-            db.execute(f"CREATE MACRO {macro}")
+        prepare(db)
         views = {"frontier": "SELECT * FROM crawldb", **views}
         # of a query that names none (SHOW TABLES): all
         used = _tables_of(query, views) or _tables_of(" ".join([*TABLES, *views]), views)
