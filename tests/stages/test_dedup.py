@@ -13,6 +13,7 @@ from crawlkit.round.job import Job
 from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, jaccard, shingles
 from crawlkit.rules.url.canonical import url_key
 
+pytestmark = pytest.mark.waits
 NOW = 1_767_225_600.0
 
 

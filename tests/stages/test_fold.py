@@ -94,6 +94,7 @@ def test_a_signal_makes_due_and_force_wakes_the_dead(engine):
         assert due_again(b, signal["due_at"], signal["force"]) == got[k][1]
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("seed", range(3))
 def test_folding_in_any_order_or_twice_is_the_same(engine, seed):
     rng = random.Random(seed)

@@ -173,7 +173,17 @@ def order(row: dict[str, Any]) -> list[str]:
     return [str(row.get(k)) for k in KEYS]
 
 
-@pytest.mark.parametrize("folder", CASES, ids=lambda p: f"{p.parent.name}-{p.name}")
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(
+            path,
+            id=f"{path.parent.name}-{path.name}",
+            marks=[pytest.mark.waits] if path.parent.name == "parse" else [],
+        )
+        for path in CASES
+    ],
+)
 def test_golden(engine, folder):
     settings = json.loads((folder / "case.json").read_text("utf-8"))
     rows: dict[str, list[dict[str, Any]]] = {}

@@ -98,6 +98,7 @@ def test_no_key_is_lost_or_doubled_and_every_row_lies_where_it_belongs(grown, tm
         job.crawl.check()
 
 
+@pytest.mark.waits
 def test_killed_before_any_commit_the_same_command_finishes_and_nothing_else_works(
     grown, tmp_path, monkeypatch
 ):
