@@ -605,6 +605,23 @@ def test_a_parser_that_is_killed_loses_no_page(on, committed, parsed, tmp_path):
 
 
 @pytest.mark.parametrize("on", ["local"], indirect=True, scope="session")
+def test_an_interrupted_crawl_goes_on_at_once(on, seeded, unkilled, tmp_path):
+    """Ctrl-C lets the workers store what they have and give their leases back."""
+    with World(tmp_path, seeded, **{"lease.ttl_s": 120}) as w:
+        first = w.start()
+        assert wait_for(lambda: len(load_log(tmp_path / "web.jsonl")) > 60, first)
+        first.send_signal(signal.SIGINT)
+        done = ended(first)
+        assert done.code == 1 and "interrupted" in done.err.splitlines()[-1], done.err
+        asked = len(w.log())
+        began = time.monotonic()
+        assert (done := w.again()).code == 0, done.err
+        assert time.monotonic() - began < 60
+        assert len(w.log()) - asked < len(WEB.pages)  # nothing that was stored is asked again
+        w.is_sound(on, unkilled[1])
+
+
+@pytest.mark.parametrize("on", ["local"], indirect=True, scope="session")
 def test_a_frozen_worker_is_run_again(on, seeded, unkilled, tmp_path):
     with World(tmp_path, seeded) as w:
         first = w.start()

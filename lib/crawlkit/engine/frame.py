@@ -141,6 +141,9 @@ class Engine(ABC):
     def keep(self, frame: Frame) -> contextlib.AbstractContextManager[Frame]:
         """The frame computed once, for as long as the context is open."""
 
+    def forget(self) -> None:  # noqa: B027  # what has nothing to forget need not say so
+        """Let go of what serves frames that are not used any more; called after each stage."""
+
     @abstractmethod
     def stop(self) -> None:
         """End what the engine has started."""

@@ -27,20 +27,19 @@ class SparkEngine(Engine):
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self._numbers = itertools.count()
+        self._views: dict[Frame, str] = {}
 
     def frame(self, df: DataFrame) -> Frame:
         """A DataFrame as a frame."""
         return Frame(self, df, df.columns)
 
     def query(self, sql: str, /, **frames: Frame) -> Frame:
-        """As `Engine.query`; the temporary views are gone once the query is analysed.
+        """As `Engine.query`.
 
         Each named part of a WITH becomes a view too: Spark's analyser would else copy all of them
         into each other with every query that is built on top, which took seconds.
         """
-        names = {name: f"crawlkit_{next(self._numbers)}" for name in frames}
-        for name, frame in frames.items():
-            frame.native.createOrReplaceTempView(names[name])
+        names = {name: self._view_of(frame) for name, frame in frames.items()}
         parts, last = split_with(sql.format(**names))
         views = {name: f"crawlkit_{next(self._numbers)}" for name, _ in parts}
         named = re.compile(rf"\b({'|'.join(views)})\b") if views else None
@@ -49,8 +48,23 @@ class SparkEngine(Engine):
                 self._sql(part, named, views).createOrReplaceTempView(views[name])
             return self.frame(self._sql(last, named, views))
         finally:
-            for name in (*names.values(), *views.values()):
+            for name in views.values():
                 self.session.catalog.dropTempView(name)
+
+    def _view_of(self, frame: Frame) -> str:
+        """The temporary view of a frame. It stays until `forget`: with a view Spark drops what it
+        has cached of the same plan, and a frame that is kept would be computed again.
+        """
+        if frame not in self._views:
+            self._views[frame] = f"crawlkit_{next(self._numbers)}"
+            frame.native.createOrReplaceTempView(self._views[frame])
+        return self._views[frame]
+
+    def forget(self) -> None:
+        """As `Engine.forget`."""
+        for name in self._views.values():
+            self.session.catalog.dropTempView(name)
+        self._views.clear()
 
     def _sql(self, text: str, named: re.Pattern[str] | None, views: dict[str, str]) -> DataFrame:
         """A SELECT with the views of the parts that it names, under their names there."""

@@ -69,6 +69,7 @@ def _work(function: Any, driver: socket.socket, rows_fd: int) -> None:
     try:
         _end_with_parent()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         gc.freeze()
         if isinstance(function, Exception):
             raise function

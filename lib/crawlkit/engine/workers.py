@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ from crawlkit.engine.task_errors import TaskFailed, WorkersGone
 HEAD_BYTES = 9  # of a message: its kind, and the length of its body
 BATCH, FAILED, DONE = b"B", b"F", b"D"
 _LOOK_S = 5.0  # between two looks at workers that say nothing
+_GRACE_S = 15.0  # that workers have to end after an interrupt
 _PIECE_BYTES = 1 << 20
 
 
@@ -87,6 +89,9 @@ class Workers:
                     for task in running.values():
                         if _is_frozen(task.pid):
                             _kill(task.pid)
+            except KeyboardInterrupt:
+                self._interrupt(running, selector)
+                raise
             finally:
                 for ours, task in running.items():
                     _kill(task.pid)
@@ -94,6 +99,20 @@ class Workers:
                 for task in tasks:
                     task.rows.close()
         return [batch for task in tasks for batch in task.made]
+
+    @staticmethod
+    def _interrupt(running: dict[socket.socket, _Task], selector: selectors.BaseSelector) -> None:
+        """Let workers end in order, so that the next run need not wait for their leases."""
+        for task in running.values():
+            _kill(task.pid, signal.SIGTERM)
+        give_up = time.monotonic() + _GRACE_S
+        while running and time.monotonic() < give_up:
+            for key, _ in selector.select(1.0):
+                ours: socket.socket = key.fileobj  # type: ignore[assignment]
+                if not _has_more(ours):
+                    selector.unregister(ours)
+                    ours.close()
+                    del running[ours]
 
     def _write(self, rows: list[pa.RecordBatch]) -> IO[bytes]:
         """A file of no name with a task's rows: a pipe would block where both sides write."""
@@ -195,9 +214,17 @@ def read_exactly(source: socket.socket, size: int) -> bytes:
     return data
 
 
-def _kill(pid: int) -> None:
+def _has_more(ours: socket.socket) -> bool:
+    """Whether a worker has sent something; what it was is of no use any more."""
+    try:
+        return bool(ours.recv(_PIECE_BYTES))
+    except OSError:
+        return False
+
+
+def _kill(pid: int, how: signal.Signals = signal.SIGKILL) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, how)
 
 
 def _is_frozen(pid: int) -> bool:

@@ -75,6 +75,8 @@ class Job(OpenCrawl):
         self.say({"event": "stage", "stage": stage, "round_id": round_.id})
         with self.tables.only(STAGES[stage].writes):
             counts = STAGES[stage].run(self, round_, **options)
+        if "engine" in self.__dict__:
+            self.engine.forget()
         self.remember_tables()
         check_sum(stage, round_, counts)
         return counts | {

@@ -69,6 +69,16 @@ def test_an_error_is_waited_out_as_a_kill_is(store):
         assert time.time() >= expires + CFG.margin_s
 
 
+def test_an_interrupt_gives_the_lease_back_at_once(store):
+    with pytest.raises(KeyboardInterrupt):
+        with Lease(store, "l", "a", CFG) as first:
+            first.acquire()
+            raise KeyboardInterrupt
+    with Lease(store, "l", "b", CFG) as second:
+        predecessor = second.acquire()
+        assert not predecessor.clean and predecessor.end <= time.time()
+
+
 def test_a_request_must_end_before_the_lease_does(store):
     with Lease(store, "l", "a", CFG, request_s=0.2) as lease:
         assert not lease.may_send()

@@ -46,6 +46,7 @@ from crawlkit.engine.frame import Engine, Frame, Tasks
 from crawlkit.tables import TABLES
 from crawlkit.tables.schema import FILES_DDL, Table
 
+SMALL_BYTES = 1 << 20  # Spark gets them from the driver: planning a scan would cost more
 DIRECT_FILES = 1000
 S3_DIRECT_FILES = 16  # each costs three calls of planning, two of them one after the other
 APPEND_TRIES = 10  # an addition meets at most a compaction
@@ -109,20 +110,23 @@ class Tables(TableReader):
         try:
             log = self._log(name)
             lacks = self._lacks(name, [f.name for f in log.schema().fields])
-            files = [path for path, _, _ in self._files(log, part, above)]
+            files = list(self._files(log, part, above))
             if not files:
                 return self.empty(name)
             columns = {c.name: c.type for c in t.columns}
+            paths = [path for path, _, _ in files]
             if engine.name == "local":
                 rows = (
-                    engine.read_parquet(self.path(name), files, columns, t.partition_by)
+                    engine.read_parquet(self.path(name), paths, columns, t.partition_by)
                     if self._store is None
                     else engine.from_dataset(self.dataset(name, part))
                 )
+            elif sum(size for _, size, _ in files) <= SMALL_BYTES:
+                rows = engine.from_arrow(self.arrow(name, list(columns), part))
             # Delta's own scan runs a Spark job on its log for each table of a query
             elif len(files) <= (DIRECT_FILES if self._store is None else S3_DIRECT_FILES):
                 place = spark_place(self.path(name))
-                rows = engine.read_parquet(place, files, columns, t.partition_by)
+                rows = engine.read_parquet(place, paths, columns, t.partition_by)
             else:
                 rows = engine.read_delta(spark_place(self.path(name)), columns, lacks)
                 for c, values in (part or {}).items():

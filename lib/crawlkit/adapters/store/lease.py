@@ -141,12 +141,15 @@ class Lease:
             self._lost.set()
             raise LeaseLost(f"{self.key} is no longer held by {self.holder}")
 
-    def release(self) -> None:
-        """Give it back at once: all that was done is known to the successor."""
+    def release(self, clean: bool = True) -> None:
+        """Give it back at once.
+
+        Not `clean`: the holder may have sent something until now that no part names.
+        """
         self._stop_renewing()
         with self._swap:
             if self._etag is not None and not self._lost.is_set():
-                self._put_over(self._content(released=True, clean=True))
+                self._put_over(self._content(released=True, clean=clean))
             self._lost.set()
 
     def abandon(self) -> None:
@@ -163,11 +166,12 @@ class Lease:
         return self
 
     def __exit__(self, kind: type | None, *_: object) -> None:
-        """An error leaves the lease to its end: what was sent last, and by which delay, may be in
-        no part, as after a kill.
+        """An interrupt gives it back too: all but what was under way is in the parts. An error
+        leaves the lease to its end: what was sent last, and by which delay, may be in no part, as
+        after a kill.
         """
-        if kind is None:
-            self.release()
+        if kind is None or issubclass(kind, KeyboardInterrupt):
+            self.release(clean=kind is None)
         else:
             self.abandon()
 
