@@ -53,14 +53,13 @@ _CLUSTER = """
         WHERE t.place = 1
     ),
     sized AS (SELECT *, count(*) OVER (PARTITION BY root) AS size FROM newest),
-    numbered AS (
-        SELECT s.*, row_number() OVER (PARTITION BY s.root ORDER BY
-            coalesce(k.inlinks, 0) DESC, length(s.url), s.url) AS place
+    headed AS (
+        SELECT s.*, first_value(s.url_key) OVER best AS cluster_id,
+            first_value(s.url) OVER best AS canonical_url,
+            first_value(s.text_sha256) OVER best AS head_text
         FROM sized AS s LEFT JOIN {ranks} AS k ON s.url_key = k.url_key WHERE s.size > 1
-    ),
-    heads AS (
-        SELECT root, url_key AS cluster_id, url AS canonical_url, text_sha256 AS head_text
-        FROM numbered WHERE place = 1
+        WINDOW best AS (
+            PARTITION BY s.root ORDER BY coalesce(k.inlinks, 0) DESC, length(s.url), s.url)
     ),
     sides AS (
         SELECT a_text AS text_sha256, b_text AS other, method, distance, jaccard FROM {merged}
@@ -83,12 +82,11 @@ _CLUSTER = """
         ) AS x WHERE n = 1
     ),
     told AS (
-        SELECT m.*, h.cluster_id, h.canonical_url, h.head_text, n.method AS near_method,
-            n.distance AS near_distance, n.jaccard AS near_jaccard, n.evidence_url AS near_url,
-            CASE WHEN m.url_key = h.cluster_id THEN 'canonical'
-                WHEN m.text_sha256 = h.head_text THEN 'exact' ELSE 'near' END AS role
-        FROM numbered AS m JOIN heads AS h ON m.root = h.root
-        LEFT JOIN near AS n ON m.text_sha256 = n.text_sha256
+        SELECT m.*, n.method AS near_method, n.distance AS near_distance,
+            n.jaccard AS near_jaccard, n.evidence_url AS near_url,
+            CASE WHEN m.url_key = m.cluster_id THEN 'canonical'
+                WHEN m.text_sha256 = m.head_text THEN 'exact' ELSE 'near' END AS role
+        FROM headed AS m LEFT JOIN near AS n ON m.text_sha256 = n.text_sha256
     )
     SELECT url_key, url, capture_id, cluster_id, canonical_url, size,
         CASE WHEN role = 'near' THEN coalesce(near_method, 'exact') ELSE role END AS method,

@@ -49,9 +49,12 @@ _HOST_RANKS = f"""
         SELECT domain, max(authority) AS authority FROM {{authority}} GROUP BY domain
     ),
     linked AS (
-        SELECT to_host AS host, count(DISTINCT {_FROM_HOST}) AS inlink_hosts FROM {{links}}
-        WHERE refused IS NULL AND to_host IS NOT NULL AND {_FROM_HOST} <> to_host
-        GROUP BY to_host
+        SELECT to_host AS host, count(DISTINCT from_host) AS inlink_hosts
+        FROM (
+            SELECT to_host, {_FROM_HOST} AS from_host FROM {{links}}
+            WHERE refused IS NULL AND to_host IS NOT NULL
+        ) AS named
+        WHERE from_host <> to_host GROUP BY to_host
     ),
     errors AS (
         SELECT host,
