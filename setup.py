@@ -7,6 +7,7 @@ from setuptools import Extension, setup
 
 FLAGS = ["-O3", "-Wall", "-Wextra", "-Wno-unused-parameter"]
 HEADERS = {
+    "_features": [],
     "_prints": [],
     "_tree": ["_lexbor.h", "_text.h"],
 }

@@ -1,8 +1,9 @@
-"""The walk in C beside its pure-Python fallback: the same values for every input."""
+"""The parts in C beside their Python: the same values for every input."""
 
 from __future__ import annotations
 
 import random
+from array import array
 from dataclasses import asdict
 
 import pytest
@@ -10,7 +11,9 @@ from crawlkit import native
 from crawlkit.rules.page import markup as html, walk
 from crawlkit.rules.page.markup import read_addresses, read_html
 from hypothesis import example, given, strategies as st
+from py3langid import langid
 
+from tests.examples import examples
 from tests.rules.page.html5lib_suite import tokenizer_inputs, tree_cases
 from tests.rules.test_fuzz import SEED, mutated
 from tests.shared_data import shared
@@ -209,7 +212,30 @@ def test_the_styles_of_a_page_are_read_up_to_a_limit():
     assert read_html(page).text.split() == ["a"] * (130 - walk.MAX_STYLE_BYTES // 8016) + list("cd")
 
 
-@pytest.mark.parametrize("part", ["_prints", "_tree"])
+@examples(100)
+@given(st.text(max_size=200))
+@example("Ceci est une phrase en français, assez longue pour être reconnue.")
+@example("日本語の文章です。これは長い文です。")
+def test_features_are_those_of_py3langid(text):
+    identifier = langid._get_identifier()
+    outputs = array("i", identifier.tk_output)
+    tables = identifier.tk_nextmove, identifier.tk_row, outputs
+    encoded = identifier._encode(text)
+    found = native.load("_features").count_features(*tables, encoded)
+    moves, rows = identifier.tk_nextmove, identifier._rowbase
+    assert found == (langid.visit_counts(moves, rows, identifier.tk_output, encoded) or {})
+
+
+def test_an_automaton_that_leads_nowhere_is_refused():
+    count = native.load("_features").count_features
+    outside = array("I", [5] * 256)
+    with pytest.raises(ValueError, match="outside of its tables"):
+        count(outside, array("H", [0]), array("i", [-1]), b"a")
+    with pytest.raises(ValueError, match="not of one length"):
+        count(outside, array("H", [0, 0]), array("i", [-1]), b"a")
+
+
+@pytest.mark.parametrize("part", ["_features", "_prints", "_tree"])
 def test_a_part_of_another_version_is_not_used(part, monkeypatch):
     assert native.load(part) is not None
     monkeypatch.setitem(native.APIS, part, native.APIS[part] + 1)
