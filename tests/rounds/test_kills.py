@@ -416,16 +416,16 @@ WHO = {
     "executor": lambda s: processes(s, "CoarseGrainedExecutorBackend"),
 }
 MOMENTS = [
-    *(("local", victim) for victim in ("driver", "worker", "server")),
+    *(("local", victim, seed) for victim in ("driver", "worker", "server") for seed in range(4)),
     *(
-        pytest.param("spark", victim, marks=pytest.mark.spark)
+        pytest.param("spark", victim, seed, marks=pytest.mark.spark)
         for victim in ("driver", "jvm", "worker", "executor")
+        for seed in range(2)
     ),
 ]
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(("on", "victim"), MOMENTS, indirect=["on"], scope="session")
+@pytest.mark.parametrize(("on", "victim", "seed"), MOMENTS, indirect=["on"], scope="session")
 def test_killed_at_random_moments(on, seeded, unkilled, tmp_path, victim, seed):
     """Five kills -9, each at a moment drawn from what is left of a crawl's life, then it is let
     through.
