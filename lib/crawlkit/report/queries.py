@@ -40,7 +40,11 @@ def read_queries(round_id: str) -> dict[str, Query]:
 
 
 def read_sql(name: str, round_id: str) -> str:
-    """The SQL of data/report/NAME.sql for a round, with its tables as frames (engine/frame.py)."""
+    """The SQL of data/report/NAME.sql for a round."""
     text = files("crawlkit").joinpath(f"data/report/{name}.sql").read_text("utf-8")
-    text = text.strip().replace("{round}", f"'{round_id}'")
-    return re.sub(rf"\b(FROM|JOIN) ({'|'.join(VIEWS)})\b", r"\1 {\2}", text)
+    return text.strip().replace("{round}", f"'{round_id}'")
+
+
+def over_frames(sql: str) -> str:
+    """A query whose tables are frames (engine/frame.py)."""
+    return re.sub(rf"\b(FROM|JOIN) ({'|'.join(VIEWS)})\b", r"\1 {\2}", sql)

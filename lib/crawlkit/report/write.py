@@ -21,7 +21,7 @@ from crawlkit.report.audit import audit
 from crawlkit.report.history import make_metrics, read_history
 from crawlkit.report.html_page import render
 from crawlkit.report.metrics import live_values, prometheus_text
-from crawlkit.report.queries import VIEWS, read_queries, read_sql
+from crawlkit.report.queries import VIEWS, over_frames, read_queries, read_sql
 from crawlkit.report.report_files import put_file
 
 READS = (*VIEWS, "commands", "robots")
@@ -32,7 +32,9 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
     """Write the tables and files of the report; the number of metrics and the alerts that fire."""
     views = {name: job.read(name) for name in VIEWS}
     queries = read_queries(round_.id)
-    data = {name: job.engine.query(q.sql, **views).rows() for name, q in queries.items()}
+    data = {
+        name: job.engine.query(over_frames(q.sql), **views).rows() for name, q in queries.items()
+    }
     rounds, stages = read_history(job, round_)
     metrics = make_metrics(data, stages, round_) + _round_metrics(job, round_, views)
     values = {m["name"]: m["value"] for m in metrics if m["labels"] == "{}"}
@@ -60,7 +62,7 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
 def _round_metrics(job: OpenCrawl, round_: Round, views: dict[str, Frame]) -> list[dict[str, Any]]:
     """What the fetch stage counted, and the figures of the alert rules."""
     fetched = job.crawl.mark(round_, "fetch") or {}
-    figures = job.engine.query(read_sql("figures", round_.id), **views).rows()[0]
+    figures = job.engine.query(over_frames(read_sql("figures", round_.id)), **views).rows()[0]
     wall_s = fetched["ended"] - fetched["started"] if "ended" in fetched else None
     values = round_values(figures, fetched, wall_s, job.cfg.alerts.min_answers) | live_values(
         job.crawl, time.time()
