@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute
 
 from crawlkit.tables.ddl import arrow_schema
 
@@ -158,9 +157,14 @@ class Engine(ABC):
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Rows of an Arrow table; timestamps are Unix s."""
-    for i, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            us = table.column(i).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-            seconds = pa.compute.divide(us.cast(pa.float64()), 1e6)
-            table = table.set_column(i, field.name, seconds)
-    return table.to_pylist()
+    times = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
+    for name in times:
+        at = table.schema.get_field_index(name)
+        us = table.column(at).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        table = table.set_column(at, name, us)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for name in times:  # in Python: for a number in an expression pyarrow loads pandas if it can
+        for row in rows:
+            if row[name] is not None:
+                row[name] /= 1e6
+    return rows

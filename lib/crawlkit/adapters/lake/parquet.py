@@ -190,6 +190,8 @@ def add_action(row: Mapping[str, Any]) -> AddAction:
 
 def arrow_table(t: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows (times as Unix s) as Arrow; what a row lacks is null."""
+    if not rows:  # pa.array would load pandas, where it is installed
+        return pa.schema([(c.name, ARROW[c.type]) for c in t.columns]).empty_table()
     data = {}
     for c in t.columns:
         values = [r.get(c.name) for r in rows]

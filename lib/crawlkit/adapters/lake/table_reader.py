@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute
 from deltalake import DeltaTable, QueryBuilder
 
 from crawlkit.adapters.lake.parquet import arrow_table
 from crawlkit.adapters.store.objects import StoreUnavailable
 from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config.operation_sections import S3
+from crawlkit.engine.frame import to_rows
 from crawlkit.tables import TABLES
 from crawlkit.tables.schema import ARROW
 
@@ -77,18 +77,7 @@ class TableReader:
 
         Raises TableError, StoreUnavailable.
         """
-        table = self.arrow(name, columns, part)
-        for i, field in enumerate(table.schema):
-            if pa.types.is_timestamp(field.type):
-                seconds = pa.compute.divide(
-                    table.column(i)
-                    .cast(pa.timestamp("us", "UTC"))
-                    .cast(pa.int64())
-                    .cast(pa.float64()),
-                    1e6,
-                )
-                table = table.set_column(i, field.name, seconds)
-        return table.to_pylist()
+        return to_rows(self.arrow(name, columns, part))
 
     def arrow(self, name: str, columns: Sequence[str], part: Part | None = None) -> pa.Table:
         """The same rows as Arrow, in no order."""
