@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from crawlkit.tables import ARROW, Column
 from crawlkit.tables.ddl import arrow_schema
 
 Batches = Iterator[pa.RecordBatch]
@@ -168,3 +169,17 @@ def to_rows(table: pa.Table) -> list[dict[str, Any]]:
             if row[name] is not None:
                 row[name] /= 1e6
     return rows
+
+
+def to_batch(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pa.RecordBatch:
+    """Rows (times as Unix s) as a batch of columns; what a row lacks is null."""
+    schema = pa.schema([(c.name, ARROW[c.type]) for c in columns])
+    if not rows:  # pa.array would load pandas, where it is installed
+        return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
+    arrays = []
+    for c in columns:
+        values = [row.get(c.name) for row in rows]
+        if c.type == "timestamp":
+            values = [None if v is None else round(v * 1e6) for v in values]
+        arrays.append(pa.array(values, ARROW[c.type]))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

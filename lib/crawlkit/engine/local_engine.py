@@ -99,17 +99,16 @@ class LocalEngine(Engine):
 
     def from_arrow(self, table: pa.Table) -> Frame:
         """As `Engine.from_arrow`."""
-        name = f"f{next(self._numbers)}"
-        self.db.register(name, table)
-        frame = Frame(self, name, table.column_names)
-        weakref.finalize(frame, _drop, self.db, "", name)
-        return frame
+        return self._register(table, table.column_names)
 
     def from_dataset(self, dataset: Any) -> Frame:
         """As `Engine.from_dataset`."""
+        return self._register(dataset, dataset.schema.names)
+
+    def _register(self, rows: Any, columns: Sequence[str]) -> Frame:
         name = f"f{next(self._numbers)}"
-        self.db.register(name, dataset)
-        frame = Frame(self, name, dataset.schema.names)
+        self.db.register(name, rows)
+        frame = Frame(self, name, columns)
         weakref.finalize(frame, _drop, self.db, "", name)
         return frame
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from crawlkit.engine.frame import ANY, Batches, Frame, Tasks, to_rows
-from crawlkit.tables import ARROW, Column
+from crawlkit.engine.frame import ANY, Batches, Frame, Tasks, to_batch, to_rows
+from crawlkit.tables import Column
 
 Row = dict[str, Any]
 RowFunction = Callable[[Iterator[Row]], Iterable[Mapping[str, Any]]]
@@ -34,14 +34,3 @@ def _apply(function: RowFunction, columns: Sequence[Column], batches: Batches) -
     made = iter(function(rows))
     while chunk := list(itertools.islice(made, CHUNK_ROWS)):
         yield to_batch(chunk, columns)
-
-
-def to_batch(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pa.RecordBatch:
-    """Rows (times as Unix s) as a batch of a table's columns; what a row lacks is null."""
-    arrays = []
-    for c in columns:
-        values = [row.get(c.name) for row in rows]
-        if c.type == "timestamp":
-            values = [None if v is None else round(v * 1e6) for v in values]
-        arrays.append(pa.array(values, ARROW[c.type]))
-    return pa.RecordBatch.from_arrays(arrays, [c.name for c in columns])

@@ -22,6 +22,7 @@ from deltalake.transaction import AddAction
 
 from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.config.operation_sections import S3
+from crawlkit.engine.frame import to_batch
 from crawlkit.tables.schema import ARROW, Table
 
 STRING_PREFIX = 32  # characters of a string that statistics keep
@@ -190,18 +191,7 @@ def add_action(row: Mapping[str, Any]) -> AddAction:
 
 def arrow_table(t: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows (times as Unix s) as Arrow; what a row lacks is null."""
-    if not rows:  # pa.array would load pandas, where it is installed
-        return pa.schema([(c.name, ARROW[c.type]) for c in t.columns]).empty_table()
-    data = {}
-    for c in t.columns:
-        values = [r.get(c.name) for r in rows]
-        if c.type == "timestamp":
-            data[c.name] = pa.array(
-                [None if v is None else round(v * 1e6) for v in values], pa.int64()
-            ).cast(ARROW[c.type])
-        else:
-            data[c.name] = pa.array(values, ARROW[c.type])
-    return pa.table(data)
+    return pa.Table.from_batches([to_batch(rows, t.columns)])
 
 
 def statistics(t: Table, footer: pa.parquet.FileMetaData) -> dict[str, Any]:

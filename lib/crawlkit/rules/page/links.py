@@ -41,7 +41,8 @@ MAX_SECONDS = 10**9
 
 _REFRESH_SPACE = "\t\n\x0c\r "
 _DELAY = re.compile(
-    rf"[{_REFRESH_SPACE}]*(?:([0-9]{{1,1000}}+)[0-9.]*+|\.[0-9.]*+)(?:[{_REFRESH_SPACE}]*[;,][{_REFRESH_SPACE}]*"
+    rf"[{_REFRESH_SPACE}]*(?:([0-9]{{1,1000}}+)[0-9.]*+|\.[0-9.]*+)"
+    rf"(?:[{_REFRESH_SPACE}]*[;,][{_REFRESH_SPACE}]*"
     rf"|[{_REFRESH_SPACE}]+|\Z)"
 )
 _URL_EQUALS = re.compile(rf"[uU][rR][lL][{_REFRESH_SPACE}]*=[{_REFRESH_SPACE}]*")
