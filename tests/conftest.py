@@ -76,4 +76,5 @@ def known_crawl(on, tmp_path_factory):
     from tests.rounds.known_crawl import known
 
     folder = tmp_path_factory.mktemp("known")
-    return known(on, folder, folder / "crawl")
+    sets = ("spark.small_bytes=0",) if "spark" in on else ()  # all of it by Spark itself
+    return known(on, folder, folder / "crawl", sets)

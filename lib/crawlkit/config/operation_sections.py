@@ -104,6 +104,12 @@ class SparkConfig(Section):
     )
     driver_memory: str = setting("2g", "Heap of the driver.", pattern=r"^[0-9]+[mg]$")
     shuffle_partitions: int = setting(2, "Partitions of joins.", ge=1)
+    small_bytes: int = setting(
+        128 * 2**20,
+        "Inputs of at most this size, which Spark would read in one task, are computed in the"
+        " driver without Spark's planning (DuckDB, within engine.memory); 0: none.",
+        ge=0,
+    )
     extra: dict[str, str] = setting({}, "Further Spark properties.")
 
 

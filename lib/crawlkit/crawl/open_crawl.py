@@ -16,6 +16,7 @@ from crawlkit.adapters.store.lease import LeaseLock
 from crawlkit.config.operation_sections import SparkConfig
 from crawlkit.config.whole import Config
 from crawlkit.crawl.state import Crawl
+from crawlkit.engine.driver_engine import DriverEngine
 from crawlkit.engine.frame import Engine, Frame
 from crawlkit.engine.local_engine import LocalEngine
 from crawlkit.engine.spark_engine import SparkEngine
@@ -98,13 +99,15 @@ class OpenCrawl:
     @cached_property
     def engine(self) -> Engine:
         """What runs the stages. Raises SessionError."""
-        if self.engine_name == "spark":
-            return SparkEngine(self.spark)
+        small_bytes = self.cfg.spark.small_bytes
+        spark = SparkEngine(self.spark) if self.engine_name == "spark" else None
+        if spark is not None and not small_bytes:
+            return spark
         scratch = self.crawl.scratch / "local"
         scratch.mkdir(parents=True, exist_ok=True)
-        return LocalEngine(
-            self.cfg.engine.memory, self.cfg.engine.processes or os.cpu_count() or 1, scratch
-        )
+        processes = self.cfg.engine.processes or os.cpu_count() or 1
+        local = LocalEngine(self.cfg.engine.memory, processes, scratch)
+        return local if spark is None else DriverEngine(spark, local, small_bytes)
 
     def read(self, name: str, part: Part | None = None) -> Frame:
         """A table, or some partitions of it. Raises TableError."""

@@ -33,13 +33,14 @@ class Tasks(NamedTuple):
     rows are sorted by. slots: the one column of `by` is a number below this, and each number is a
     task of its own; all of them run at the same time. spread: no `by`; as many tasks as can run at
     once, each with a range of `order`. Tasks of `slots` and `spread` are processes of their own:
-    one that dies or hangs is run again, TRIES times in all.
+    one that dies or hangs is run again, TRIES times in all. costly: each row takes long.
     """
 
     by: Sequence[str] = ()
     order: Sequence[str] = ()
     slots: int = 0
     spread: bool = False
+    costly: bool = False
 
 
 ANY = Tasks()
@@ -50,7 +51,8 @@ NO_STRINGS = "array_intersect(split('a', ','), split('b', ','))"  # an empty arr
 class Frame:
     """Rows of named columns, computed when they are asked for.
 
-    `native` is the engine's own: a Spark DataFrame, or the name of a view of DuckDB.
+    `native` is the engine's own: a Spark DataFrame, the name of a view of DuckDB, or a frame of
+    either (driver_engine.py).
     """
 
     def __init__(self, engine: Engine, native: Any, columns: Sequence[str]) -> None:
@@ -115,11 +117,17 @@ class Engine(ABC):
         files: Sequence[str],
         columns: dict[str, str],
         partition_by: Sequence[str],
+        n_bytes: int,
     ) -> Frame:
         """Data files below a place, in whose paths the values of `partition_by` stand.
 
-        columns: name -> type (Spark's DDL); one that a file lacks is null.
+        columns: name -> type (Spark's DDL); one that a file lacks is null. n_bytes: the size of
+        all files.
         """
+
+    @abstractmethod
+    def is_small(self, n_bytes: int) -> bool:
+        """Whether this process itself reads files of so many bytes."""
 
     def read_delta(self, place: str, columns: dict[str, str], lacks: Collection[str]) -> Frame:
         """A Delta table of very many files; it has none of the columns `lacks`, which are null."""
@@ -127,6 +135,10 @@ class Engine(ABC):
 
     def from_dataset(self, dataset: Any) -> Frame:
         """An Arrow dataset, read when it is asked for."""
+        raise NotImplementedError
+
+    def dataframe(self, frame: Frame) -> Any:
+        """The frame as a DataFrame of Spark."""
         raise NotImplementedError
 
     @abstractmethod

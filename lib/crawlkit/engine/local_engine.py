@@ -118,6 +118,7 @@ class LocalEngine(Engine):
         files: Sequence[str],
         columns: dict[str, str],
         partition_by: Sequence[str],
+        n_bytes: int,
     ) -> Frame:
         """As `Engine.read_parquet`."""
         paths = ", ".join(_quote(f"{place}/{file}") for file in files)
@@ -134,6 +135,10 @@ class LocalEngine(Engine):
             for name, kind in columns.items()
         )
         return self._made("VIEW", f"SELECT {shown} FROM {source}")
+
+    def is_small(self, n_bytes: int) -> bool:
+        """As `Engine.is_small`."""
+        return True
 
     def map_batches(self, frame: Frame, function: MapBatches, ddl: str, tasks: Tasks) -> Frame:
         """As `Frame.map_batches`; it runs at once."""

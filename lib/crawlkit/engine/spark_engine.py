@@ -33,6 +33,15 @@ class SparkEngine(Engine):
         """A DataFrame as a frame."""
         return Frame(self, df, df.columns)
 
+    def dataframe(self, frame: Frame) -> DataFrame:
+        """As `Engine.dataframe`."""
+        df: DataFrame = frame.native
+        return df
+
+    def is_small(self, n_bytes: int) -> bool:
+        """As `Engine.is_small`."""
+        return False
+
     def query(self, sql: str, /, **frames: Frame) -> Frame:
         """As `Engine.query`.
 
@@ -85,6 +94,7 @@ class SparkEngine(Engine):
         files: Sequence[str],
         columns: dict[str, str],
         partition_by: Sequence[str],
+        n_bytes: int,
     ) -> Frame:
         """As `Engine.read_parquet`; Spark finds the partition columns in the paths."""
         schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())

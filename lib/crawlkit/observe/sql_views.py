@@ -25,7 +25,7 @@ def register_views(job: Job) -> None:
     frames["frontier"] = reduce_rows(frames["crawldb"], log)
     frames["cc_index"] = cc_index(job)
     for name, frame in frames.items():
-        frame.native.createOrReplaceTempView(name)
+        job.engine.dataframe(frame).createOrReplaceTempView(name)
     for name, sql in VIEWS.items():
         job.spark.sql(sql).createOrReplaceTempView(name)
 

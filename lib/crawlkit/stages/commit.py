@@ -79,7 +79,7 @@ def read_parts(
     """
     frame = engine.from_rows("key string", [(k,) for k in keys])
     function = partial(_read_batches, read, policy, hosts_only)
-    return frame.map_batches(function, SCHEMA, Tasks(by=("key",)))
+    return frame.map_batches(function, SCHEMA, Tasks(by=("key",), costly=True))
 
 
 def _read_batches(read: ReadPart, policy: UrlPolicy, hosts_only: bool, batches: Batches) -> Batches:

@@ -115,18 +115,19 @@ class Tables(TableReader):
                 return self.empty(name)
             columns = {c.name: c.type for c in t.columns}
             paths = [path for path, _, _ in files]
-            if engine.name == "local":
+            n_bytes = sum(size for _, size, _ in files)
+            if engine.is_small(n_bytes):
                 rows = (
-                    engine.read_parquet(self.path(name), paths, columns, t.partition_by)
+                    engine.read_parquet(self.path(name), paths, columns, t.partition_by, n_bytes)
                     if self._store is None
                     else engine.from_dataset(self.dataset(name, part))
                 )
-            elif sum(size for _, size, _ in files) <= SMALL_BYTES:
+            elif n_bytes <= SMALL_BYTES:
                 rows = engine.from_arrow(self.arrow(name, list(columns), part))
             # Delta's own scan runs a Spark job on its log for each table of a query
             elif len(files) <= (DIRECT_FILES if self._store is None else S3_DIRECT_FILES):
                 place = spark_place(self.path(name))
-                rows = engine.read_parquet(place, paths, columns, t.partition_by)
+                rows = engine.read_parquet(place, paths, columns, t.partition_by, n_bytes)
             else:
                 rows = engine.read_delta(spark_place(self.path(name)), columns, lacks)
                 for c, values in (part or {}).items():
