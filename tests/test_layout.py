@@ -234,7 +234,7 @@ INSIDE_FUNCTIONS = {
     "adapters/store/open_store.py": 1,  # boto3
     "api.py": 2,  # datasketch loads scipy
     "cli/main.py": 1,  # the URL rules, for an address in another encoding alone
-    "cli/sql.py": 3,  # Spark, for --engine spark alone
+    "cli/verbs/sql.py": 3,  # Spark, for --engine spark alone
     "observe/doctor_install.py": 1,  # what it looks for may be missing
     "report/html_page.py": 1,  # matplotlib loads slowly
     "rules/page/language.py": 1,  # its model takes half a second to read

@@ -101,6 +101,7 @@ class Reason(StrEnum):
     REDIRECT_TOO_LONG = "redirect_too_long"
     # deferrals
     ROUND_TIME = "round_time"
+    ROUND_BYTES = "round_bytes"
     SLOT_LOST = "slot_lost"  # no part names it: the task died or never came to it
     LEASE_LOST = "lease_lost"
     RETRY_AFTER = "retry_after"

@@ -26,7 +26,7 @@ def test_the_line_of_a_verb_is_the_first_of_its_own_help(verb):
 @pytest.mark.parametrize("verb", [v for v in VERBS if not hasattr(TOP.commands[v], "commands")])
 def test_a_verb_is_in_its_module(verb):
     command = next(c for c in app.registered_commands if _name(c) == verb)
-    assert command.callback.__module__ == f"crawlkit.cli.{VERBS[verb][0]}"
+    assert command.callback.__module__ == f"crawlkit.cli.verbs.{VERBS[verb][0]}"
 
 
 def _name(command):

@@ -7,8 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from crawlkit.cli import export as cli_export
 from crawlkit.cli.main import load_all
+from crawlkit.cli.verbs import export as cli_export
 from typer.testing import CliRunner
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from crawlkit.adapters.warc.file_check import check
-from crawlkit.cli import export as cli_export
 from crawlkit.cli.main import load_all
+from crawlkit.cli.verbs import export as cli_export
 from crawlkit.config import Config, ConfigError
 from crawlkit.exports.files import sorted_lines
 from crawlkit.exports.lists import export_hostgraph, export_pages, export_urls, reversed_host

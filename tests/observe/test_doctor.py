@@ -227,7 +227,7 @@ def test_a_check_that_breaks_is_a_finding(sound, monkeypatch):
 
 
 def test_the_verb(sound, tmp_path, name_server, monkeypatch):
-    monkeypatch.setattr("crawlkit.cli.plan.lock_file", lambda: tmp_path / "absent.lock")
+    monkeypatch.setattr("crawlkit.cli.verbs.plan.lock_file", lambda: tmp_path / "absent.lock")
     sets = ["--data", str(tmp_path), "--set", f"fetch.resolvers=['{name_server}']"]
     done = CliRunner().invoke(load_all(), ["doctor", *sets, "--json"])
     assert done.exit_code == 2

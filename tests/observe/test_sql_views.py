@@ -125,7 +125,7 @@ def test_a_query_reads_the_crawl_and_nothing_else(known_crawl, tmp_path):
 
 def test_the_verb_asks_duckdb_unless_spark_runs_the_crawl(known_crawl, monkeypatch):
     asked = []
-    monkeypatch.setattr("crawlkit.cli.sql.ask_spark", lambda *_: asked.append("spark") or [])
+    monkeypatch.setattr("crawlkit.cli.verbs.sql.ask_spark", lambda *_: asked.append("spark") or [])
     sql = "SELECT subset, count(*) AS n FROM cc_index GROUP BY 1 ORDER BY 1"
     given = ("sql", sql, "--data", known_crawl[1].crawl.data, "--json")
     for more in ((), ("--engine", "local"), ("--engine", "duckdb"), ("--set", "engine.name=local")):
@@ -138,7 +138,7 @@ def test_the_verb_asks_duckdb_unless_spark_runs_the_crawl(known_crawl, monkeypat
 
 
 def test_spark_is_asked_and_writes_nothing(known_crawl, spark):
-    from crawlkit.cli.sql import only_reads
+    from crawlkit.cli.verbs.sql import only_reads
     from pyspark.errors import ParseException
 
     job = known_crawl[1]

@@ -9,7 +9,7 @@ import json
 import pytest
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.lease import Lease
-from crawlkit.cli.stages import fetch_options
+from crawlkit.cli.verbs.stages import fetch_options
 from crawlkit.config import Config, ConfigError, load_config, parse_config
 from crawlkit.crawl.state import Crawl
 from crawlkit.local.web_server import Reply, Request, WebServer
@@ -173,6 +173,6 @@ def test_a_round_by_regions_of_which_one_is_dead(world):
 
 
 def test_a_region_that_there_is_not_is_refused(tmp_path):
-    for name, given in (("fetch", ()), ("parse", ('fetch.regions={"eu": []}',))):
+    for given in ((), ('fetch.regions={"us": []}',)):
         with pytest.raises(ConfigError, match="--region eu"):
-            fetch_options(name, "eu", load_config(None, given))
+            fetch_options("eu", load_config(None, given))

@@ -1,1 +1,1 @@
-"""The command line: one module a group of verbs."""
+"""The command line: its options, settings and errors."""

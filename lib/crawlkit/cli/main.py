@@ -90,7 +90,13 @@ VERBS: dict[str, tuple[str, str]] = {
         "check",
         "Whether a robots.txt allows a URL, and which line decides. Exit 1 if not.",
     ),
-    "config": ("check", "The configuration in force, as JSON."),
+    "config": (
+        "check",
+        (
+            "The settings in force and where each stands. With --save, what --config and --set say"
+            " is kept in the crawl's crawl.yaml."
+        ),
+    ),
     "recrawl": (
         "steer",
         "Fetch URLs again in the next round, whatever their schedule says; wakes dead ones.",
@@ -209,7 +215,7 @@ EXAMPLES = (
     "crawlkit normalize 'HTTP://Site.Example:80/a/../b?utm_source=x'",
     "crawlkit scope-test https://site.example/a/a/a/a/a --set scope.max_depth=5",
     "crawlkit robots robots.txt https://site.example/private --agent mybot",
-    "crawlkit config --set politeness.delay_s=2",
+    "crawlkit config --data site --all",
     "crawlkit recrawl https://site.example/x --data site",
     "crawlkit hint https://site.example/x --data site",
     "crawlkit boost https://site.example/x --points 20 --data site",
@@ -240,7 +246,7 @@ def load_all() -> typer.Typer:
 
 def _load(modules: Sequence[str]) -> None:
     for module in modules:
-        importlib.import_module(f"crawlkit.cli.{module}")
+        importlib.import_module(f"crawlkit.cli.verbs.{module}")
     add_examples(app)
 
 

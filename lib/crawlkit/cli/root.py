@@ -72,6 +72,15 @@ RoundId = Annotated[
     Optional[str],
     typer.Option("--round-id", metavar="ID", help="Name of the round (default: the newest open)."),
 ]
+OfCrawl = Annotated[
+    Optional[str],
+    typer.Option(
+        "--data", metavar="DIR", help="A crawl whose settings, pace, robots and stop list hold."
+    ),
+]
+Save = Annotated[
+    bool, typer.Option("--save", help="Keep what --config, --set and --scope say in crawl.yaml.")
+]
 DEFAULT_DATA = "crawl-data"
 MAX_CELL_CHARS = 120
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import getpass
+import json
 import os
 import re
 import sys
@@ -12,9 +13,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from crawlkit.config.load import load_config
+from crawlkit.config import layers
+from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
+from crawlkit.crawl.kept_settings import settings_of
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.rules.url.canonical import text_of
 
@@ -23,10 +26,31 @@ MAX_LINE_BYTES = 70_000
 _NO_TEXT = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"PK\x03\x04")  # UTF-16, gzip, ZIP
 
 
-def read_config(config: Path | None, sets: list[str] | None, engine: str | None = None) -> Config:
-    """The configuration of --config, --set and --engine. Raises ConfigError."""
-    chosen = () if engine is None else (f"engine.name={engine}",)
-    return load_config(config, (*(sets or ()), *chosen))
+def read_config(
+    data: Place | None, config: Path | None, sets: list[str] | None, engine: str | None = None
+) -> Config:
+    """The configuration in force for a command. Raises ConfigError."""
+    return read_settings(data, config, sets, engine).config
+
+
+def read_settings(
+    data: Place | None, config: Path | None, sets: list[str] | None, engine: str | None = None
+) -> Settings:
+    """What the crawl at `data` has kept (None: no crawl), then --config, --set and --engine.
+
+    What is not as kept is told on standard error. Raises ConfigError.
+    """
+    given = list(sets or ())
+    found = (
+        layers.read_settings(None, config, given)
+        if data is None
+        else settings_of(data, config, given)
+    )
+    for change in found.changes():
+        key, was, now = change
+        shown = (json.dumps(layers.hide(key, v), default=str) for v in (was, now))
+        print("crawlkit: {}: was {}, now {}".format(key, *shown), file=sys.stderr)
+    return found if engine is None else found.with_passing([f"engine.name={engine}"], "--engine")
 
 
 def parse_now(text: str | None) -> float:

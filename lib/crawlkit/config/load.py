@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def _check_nodes(root: yaml.Node, source: str) -> None:
                 stack.append((value, f"{path}{name}.", depth + 1))
 
 
-def _line_of(text: str, path: tuple[Any, ...]) -> int | None:
+def line_of(text: str, path: tuple[Any, ...]) -> int | None:
     """Line (1-based) of a key path in YAML text, by the YAML node positions."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -82,13 +83,24 @@ def _line_of(text: str, path: tuple[Any, ...]) -> int | None:
 _SECRET = {"proxy", "session_headers"}  # values that no message shows
 
 
-def _explain(err: ValidationError, source: str, text: str) -> str:
+def explain_errors(
+    err: ValidationError, texts: Mapping[str, str], origins: Mapping[str, str], default: str
+) -> ConfigError:
+    """What is wrong with a configuration, a line for each key.
+
+    texts: source -> its YAML text. origins: section.key -> where it stands. default: the source of
+    errors that no key of a source has caused.
+    """
     known = known_keys()
     out = []
     for e in err.errors():
         path = tuple(p for p in e["loc"])
         key = ".".join(str(p) for p in path)
-        line = _line_of(text, path)
+        place = origins.get(".".join(map(str, path[:2]))) or origins.get(
+            str(path[0] if path else "")
+        )
+        source = re.sub(r":[0-9]+$", "", place) if place else default
+        line = line_of(texts.get(source, ""), path)
         where = f"{source}:{line}" if line else source
         if e["type"] == "extra_forbidden":
             near = difflib.get_close_matches(key, known, 1, 0.5) or [
@@ -110,10 +122,10 @@ def _explain(err: ValidationError, source: str, text: str) -> str:
                 else ""
             )
             out.append(f"{where}: {key + ': ' if key else ''}{msg}{got}")
-    return "\n".join(out)
+    return ConfigError("\n".join(out))
 
 
-def _assign(tree: dict[str, Any], dotted: str) -> None:
+def assign(tree: dict[str, Any], dotted: str) -> None:
     key, sep, raw = dotted.partition("=")
     if not sep or not re.fullmatch(r"[A-Za-z_][\w]*(\.[A-Za-z_][\w]*)+", key):
         raise ConfigError(
@@ -131,8 +143,8 @@ def _assign(tree: dict[str, Any], dotted: str) -> None:
     tree[last] = value
 
 
-def parse_config(text: str, source: str = "configuration", sets: tuple[str, ...] = ()) -> Config:
-    """Configuration from YAML text and `--set` assignments. Raises ConfigError."""
+def read_tree(text: str, source: str) -> dict[str, Any]:
+    """Sections of a YAML text. Raises ConfigError."""
     loader = None
     try:
         loader = yaml.SafeLoader(text.removeprefix("\ufeff"))
@@ -150,15 +162,35 @@ def parse_config(text: str, source: str = "configuration", sets: tuple[str, ...]
         if loader:
             loader.dispose()
     if tree is None:
-        tree = {}
+        return {}
     if not isinstance(tree, dict):
         raise ConfigError(f"{source}:1: expected a mapping of sections, got {type(tree).__name__}")
+    return tree
+
+
+def parse_config(text: str, source: str = "configuration", sets: tuple[str, ...] = ()) -> Config:
+    """Configuration from YAML text and `--set` assignments. Raises ConfigError."""
+    tree = read_tree(text, source)
     for s in sets:
-        _assign(tree, s)
+        assign(tree, s)
     try:
         return Config.model_validate(tree)
     except ValidationError as e:
-        raise ConfigError(_explain(e, source, text)) from None
+        raise explain_errors(e, {source: text}, {}, source) from None
+
+
+def read_file(path: str | Path) -> str:
+    """The text of a configuration file. Raises ConfigError."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as e:
+        raise ConfigError(f"{path}: cannot be read: {e.strerror}") from None
+    if len(raw) > 1_000_000:
+        raise ConfigError(f"{path}: larger than 1 MB; not a configuration")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise ConfigError(f"{path}: not UTF-8 at byte {e.start}") from None
 
 
 def load_config(path: str | Path | None, sets: tuple[str, ...] = ()) -> Config:
@@ -168,14 +200,4 @@ def load_config(path: str | Path | None, sets: tuple[str, ...] = ()) -> Config:
     """
     if path is None:
         return parse_config("", "--set" if sets else "defaults", sets)
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as e:
-        raise ConfigError(f"{path}: cannot be read: {e.strerror}") from None
-    if len(raw) > 1_000_000:
-        raise ConfigError(f"{path}: larger than 1 MB; not a configuration")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as e:
-        raise ConfigError(f"{path}: not UTF-8 at byte {e.start}") from None
-    return parse_config(text, str(path), sets)
+    return parse_config(read_file(path), str(path), sets)

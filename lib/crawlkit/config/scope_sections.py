@@ -102,11 +102,15 @@ class Urls(Section):
 class ScopeConfig(Section):
     hosts: tuple[str, ...] = setting(
         (),
-        "Crawl these host names. With hosts, domains and prefixes all empty everything is in scope;"
-        " else what one of them names.",
+        "Crawl these host names. In scope is what hosts, domains or prefixes name. With all of them"
+        " empty the first seeds decide: `crawl` and `inject` write what --scope says (the seeds'"
+        " registered domains) into crawl.yaml.",
     )
     domains: tuple[str, ...] = setting((), "Crawl these domains and what is below them.")
     prefixes: tuple[str, ...] = setting((), "Crawl URLs that start with these texts.")
+    any: bool = setting(
+        False, "With hosts, domains and prefixes empty: the whole web is in scope (--scope any)."
+    )
     exclude_patterns: tuple[str, ...] = setting(
         (), "Regular expressions (RE2 syntax: linear time); a URL in which one is found is refused."
     )
@@ -235,4 +239,10 @@ class Round(Section):
         30.0, "Time budget of the fetch stage; what does not fit is deferred.", gt=0
     )
     max_urls: int = setting(100_000, "Most URLs of one round.", ge=1)
+    max_bytes: int | None = setting(
+        None,
+        "Bytes of bodies of one round, shared out equally to its slots; what is left then is"
+        " deferred. null: no limit.",
+        ge=1,
+    )
     urls_per_host: int = setting(1000, "Most URLs of one host in one round; 0 selects none.", ge=0)

@@ -24,6 +24,7 @@ from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.config import Config
+from crawlkit.config.layers import recorded
 from crawlkit.engine.frame import Engine
 from crawlkit.model import Round
 
@@ -228,6 +229,8 @@ class Crawl:
             state["next_no"] = no + 1
             state["open"][round_id] = []
             self.write_state(state, etag)  # a name without its file is swept up by the next open
+            settings = json.dumps(recorded(self.cfg), sort_keys=True, default=str)
+            self.objects.put(f"rounds/{round_id}/settings.json", settings.encode())
             self.objects.put(f"rounds/{round_id}/round.json", json.dumps(asdict(row)).encode())
             return row
 

@@ -16,6 +16,7 @@ from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import part_keys, read_part
 from crawlkit.adapters.store.stop_list import read_orders
+from crawlkit.config.whole import Config
 from crawlkit.crawl.abandon import has_live_slots
 from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.crawl.state import CrawlError
@@ -163,12 +164,21 @@ def fetch(job: OpenCrawl, round_: Round, region: str | None = None) -> Counts:
         listed = listed.where(f"region = '{region}'")
     run = partial(
         run_slot_in,
-        cfg=job.cfg,
+        cfg=_for_slots(job.cfg, slots),
         state_root=str(job.crawl.objects.root),
         warc_root=str(job.crawl.warc.root),
         seed=round_.seed,
     )
     return fetch_stage.fetch(listed, slots, run)
+
+
+def _for_slots(cfg: Config, slots: int) -> Config:
+    """The settings of one slot of so many: its share of the round's bytes."""
+    most = cfg.round.max_bytes
+    if most is None:
+        return cfg
+    share = cfg.round.model_copy(update={"max_bytes": max(1, most // slots)})
+    return cfg.model_copy(update={"round": share})
 
 
 def settle_regions(job: OpenCrawl, round_: Round) -> None:

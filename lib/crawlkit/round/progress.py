@@ -88,6 +88,9 @@ def _plain(event: dict[str, Any]) -> str:
         )
     if kind == "stage":
         return f"  {event['stage']}: {STAGE_TEXT.get(event['stage'], '')} ..."
+    if kind == "begin":
+        text: str = event["text"]
+        return text
     if kind == "step":
         return f"  {event['text']} ..."
     if kind == "stage_done":

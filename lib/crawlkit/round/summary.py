@@ -86,6 +86,8 @@ def summary_text(s: dict[str, Any]) -> str:
         reasons = ", ".join(f"{n} by {reason}" for reason, n in sorted(s["left_out"].items()))
         lines.append(f"due, but left out of the last round: {reasons}")
     lines += _nothing_due(s) if s["nothing_due"] else _rounds_run(s)
+    if s.get("reached"):
+        lines.append(f"ended by {s['reached']}; run the same command again to go on")
     places = (f"report: {s['report']}", f"WARC:   {s['warc']}", f"tables: {s['tables']}")
     return "\n".join([*lines, *places])
 

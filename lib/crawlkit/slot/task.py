@@ -110,8 +110,8 @@ class SlotTask:
         """
         while True:
             self._wake.clear()
-            if self._round_over():
-                self._queue.give_up_all(Reason.ROUND_TIME)
+            if reason := self._round_over():
+                self._queue.give_up_all(reason)
             may_send = self._may_send()
             steps = self._start_due() if may_send else 0
             due = self._pacer.next_time()
@@ -122,9 +122,13 @@ class SlotTask:
             else:
                 await self._sleep(self._pause_s(due) if may_send else 0.2)
 
-    def _round_over(self) -> bool:
-        stop = self._setup.stop
-        return self._clock() >= self._queue.deadline or (stop is not None and stop.is_set())
+    def _round_over(self) -> Reason | None:
+        """Why nothing more is fetched in this round."""
+        stop, most = self._setup.stop, self._cfg.round.max_bytes
+        if most is not None and self._ledger.counts["bytes"] >= most:
+            return Reason.ROUND_BYTES
+        over = self._clock() >= self._queue.deadline or (stop is not None and stop.is_set())
+        return Reason.ROUND_TIME if over else None
 
     def _may_send(self) -> bool:
         """Whether requests may be sent now. Raises LeaseLost."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crawlkit.config import Config
+from crawlkit.config import Config, ScopeConfig
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Reason, Refused
@@ -21,6 +22,7 @@ from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.url.canonical import host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
+from crawlkit.rules.url.scope import FOR_SEEDS, Scope, scope_reason
 from crawlkit.rules.url.seed_lists import FORMS, Parse
 from crawlkit.rules.url.seeds import Seed, parse_seed
 
@@ -28,6 +30,7 @@ READS = ("buckets", "crawldb", "crawldb_log")
 WRITES = ("crawldb_log", "rejects")
 
 MAX_ITEM_CHARS = 2000
+_EVERYTHING = Scope.of(ScopeConfig())
 _PIECE = re.compile(r"([/?#\s'\"]+)")
 
 
@@ -100,7 +103,7 @@ def inject(seeds: SeedList, round_: Round, cfg: Config) -> Injection:
         policy=UrlPolicy.of(cfg.urls),
         priority_class=seeds.priority_class,
         source=seeds.source,
-        max_url_bytes=cfg.scope.max_url_bytes,
+        scope=Scope.of(cfg.scope),
         parse=FORMS[seeds.form],
         first_line=seeds.first_line,
     )
@@ -146,7 +149,7 @@ def read_lines(
     policy: UrlPolicy,
     priority_class: int = 1,
     source: str = "seed",
-    max_url_bytes: int = 2048,
+    scope: Scope = _EVERYTHING,
     parse: Parse = parse_seed,
     first_line: int = 1,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, int]]:
@@ -164,9 +167,8 @@ def read_lines(
         counts["lines"] += 1
         try:
             seed = parse(line, priority_class, policy)
-            if seed is not None and len(seed.url) > max_url_bytes:
-                detail = f"{len(seed.url)} bytes, scope.max_url_bytes is {max_url_bytes}"
-                raise Refused(Reason.URL_TOO_LONG, detail)
+            if seed is not None:
+                _check_scope(seed, scope, now)
         except Refused as e:
             counts["refused"] += 1
             rejects.append(_reject(n, line, e))
@@ -180,6 +182,22 @@ def read_lines(
         else:
             rows[key] = _make_found(seed, key, source, now, buckets)
     return list(rows.values()), rejects, counts
+
+
+def _check_scope(seed: Seed, scope: Scope, now: float) -> None:
+    """Raises Refused for a seed that is not in scope."""
+    most = scope.config.max_url_bytes
+    if len(seed.url) > most:
+        detail = f"{len(seed.url)} bytes, scope.max_url_bytes is {most}"
+        raise Refused(Reason.URL_TOO_LONG, detail)
+    year = time.gmtime(now).tm_year
+    reason = scope_reason(seed.url, seed.depth, scope, year, rules=FOR_SEEDS)
+    if reason is not None:
+        raise Refused(reason, _WIDEN if reason in _NAMED else "")
+
+
+_NAMED = (Reason.SCOPE_HOST, Reason.SCOPE_DOMAIN, Reason.SCOPE_PREFIX)
+_WIDEN = "not in scope: `crawlkit crawl URL --scope domain` adds its domain (--save keeps that)"
 
 
 def _reject(n: int, line: str, e: Refused) -> dict[str, Any]:

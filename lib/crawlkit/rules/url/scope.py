@@ -17,7 +17,7 @@ from crawlkit.outcomes import Reason
 from crawlkit.rules.url.canonical import SESSION_PARAMS, split
 from crawlkit.rules.url.compiled_scope import Candidate, Scope
 
-__all__ = ["RULES", "Candidate", "Scope", "scope_reason"]
+__all__ = ["FOR_SEEDS", "RULES", "Candidate", "Scope", "scope_reason"]
 
 # Dates as calendars write them: a whole date anywhere; a month after "=", or in a path that names a
 # calendar. Years and months alone are too often just numbers (/topic/2451/10).
@@ -130,7 +130,8 @@ def _file_type(scope: Scope, c: Candidate) -> Reason | None:
     )
 
 
-RULES: tuple[tuple[str, Callable[[Scope, Candidate], Reason | None]], ...] = (
+Rules = tuple[tuple[str, Callable[[Scope, Candidate], Reason | None]], ...]
+RULES: Rules = (
     ("named hosts, domains, prefixes", _outside_names),
     ("length", _too_long),
     ("depth", _too_deep),
@@ -142,19 +143,30 @@ RULES: tuple[tuple[str, Callable[[Scope, Candidate], Reason | None]], ...] = (
 )
 
 
+# What an operator names is fetched whatever it looks like; these rules hold for it too.
+FOR_SEEDS = tuple(
+    rule for rule in RULES if rule[1] in (_outside_names, _too_long, _too_deep, _match_exclude)
+)
+
+
 def scope_reason(
-    url: str, depth: int, scope: Scope, now_year: int, page: bool = True
+    url: str,
+    depth: int,
+    scope: Scope,
+    now_year: int,
+    page: bool = True,
+    rules: Rules = RULES,
 ) -> Reason | None:
     """Why a canonical URL found `depth` links from a seed is not wanted, by the first rule that
     says so; None: it is.
 
     `now_year` (UTC) bounds calendars. `page=False` for sitemaps and feeds, whose file type does not
-    matter.
+    matter. rules: FOR_SEEDS for what an operator names.
     """
     _, host, _, path_query = split(url)
     path, _, query = path_query.partition("?")
     candidate = Candidate(url, host, path, query, depth, now_year, page)
-    for _, rule in RULES:
+    for _, rule in rules:
         reason = rule(scope, candidate)
         if reason is not None:
             return reason

@@ -73,7 +73,7 @@ def _run(
     as_json: bool,
     work: Callable[[Source], dict[str, Any]],
 ) -> None:
-    emit(work(Source(data, read_config(config, sets))), as_json, to_json)
+    emit(work(Source(data, read_config(data, config, sets))), as_json, to_json)
 
 
 @app.command("cdxj")

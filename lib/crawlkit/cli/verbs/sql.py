@@ -20,7 +20,8 @@ from crawlkit.cli.root import (
     emit,
     rows_text,
 )
-from crawlkit.cli.settings import read_config
+from crawlkit.cli.settings import read_config, read_settings
+from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
 from crawlkit.crawl.open_crawl import choose_engine
@@ -72,15 +73,15 @@ def ask_duckdb(data: Place, cfg: Config, query: str, limit: int) -> list[dict[st
 
 
 def ask_spark(
-    data: Place, cfg: Config, query: str, limit: int, as_json: bool
+    data: Place, settings: Settings, query: str, limit: int, as_json: bool
 ) -> list[dict[str, Any]]:
-    """Rows of a SELECT in a Spark session; cfg: of a crawl on Spark. Raises ConfigError,
+    """Rows of a SELECT in a Spark session; settings: of a crawl on Spark. Raises ConfigError,
     TableError.
     """
-    from crawlkit.cli.crawl import open_job
+    from crawlkit.cli.verbs.crawl import open_job
     from crawlkit.observe.sql_views import register_views
 
-    with open_job(data, cfg, as_json) as job:
+    with open_job(data, settings, as_json, only_look=True) as job:
         if not job.tables.exists("crawldb_log"):
             raise no_crawl(data)
         register_views(job)
@@ -138,10 +139,11 @@ def sql(
     \b
     crawlkit sql "SELECT state, count(*) FROM frontier GROUP BY 1" --data site
     """
-    cfg = read_config(config, set_, engine if engine == Engine.SPARK else None)
+    settings = read_settings(data, config, set_, engine if engine == Engine.SPARK else None)
+    cfg = settings.config
     by_spark = engine in (None, Engine.SPARK) and choose_engine(cfg) == Engine.SPARK
     rows = (
-        ask_spark(data, cfg, query, limit, as_json)
+        ask_spark(data, settings, query, limit, as_json)
         if by_spark
         else ask_duckdb(data, cfg, query, limit)
     )
@@ -154,7 +156,7 @@ def hosts(
     data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
 ) -> None:
     """Hosts with their delay, health and pages."""
-    rows = ask_duckdb(data, read_config(config, set_), HOSTS, MOST_ROWS)
+    rows = ask_duckdb(data, read_config(data, config, set_), HOSTS, MOST_ROWS)
     emit({"rows": rows}, as_json, lambda v: rows_text(v["rows"]))
 
 
@@ -164,5 +166,5 @@ def errors(
     data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
 ) -> None:
     """Newest failures with their reasons."""
-    rows = ask_duckdb(data, read_config(config, set_), ERRORS, MOST_ROWS)
+    rows = ask_duckdb(data, read_config(data, config, set_), ERRORS, MOST_ROWS)
     emit({"rows": rows}, as_json, lambda v: rows_text(v["rows"]))

@@ -8,15 +8,11 @@ from typing import Annotated, Any, Optional
 import typer
 
 from crawlkit.cli.errors import report_errors
-from crawlkit.cli.root import AsJson, ConfigFile, Sets, app, emit
+from crawlkit.cli.root import AsJson, ConfigFile, OfCrawl, Sets, app, emit
 from crawlkit.cli.settings import find_crawl, read_config
 from crawlkit.observe.single_url import fetch_one as fetch_url, read_and_parse
 
 FETCHED = ("fetched", "redirected", "not_modified")
-OfCrawl = Annotated[
-    Optional[str],
-    typer.Option("--data", metavar="DIR", help="A crawl whose pace, robots and stop list hold."),
-]
 
 
 @app.command("fetch-one")
@@ -32,7 +28,7 @@ def fetch_one(
     as_json: AsJson = False,
 ) -> None:
     """Fetch one URL as a round would: guard, robots.txt, pace. Exit 1 if it was not fetched."""
-    cfg = read_config(config, set_)
+    cfg = read_config(data, config, set_)
     got = fetch_url(url, cfg, find_crawl(data, cfg) if data else None)
     if out is not None:
         out.write_bytes(got.payload)
@@ -68,7 +64,7 @@ def parse_one(
     as_json: AsJson = False,
 ) -> None:
     """Read one page as the parse stage does: title, text, links, robots directives."""
-    cfg = read_config(config, set_)
+    cfg = read_config(data, config, set_)
     crawl = find_crawl(data, cfg) if data else None
     emit(read_and_parse(source, cfg, crawl, url, content_type), as_json, _parsed_text)
 

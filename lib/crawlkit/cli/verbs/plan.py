@@ -57,7 +57,7 @@ def doctor(
     \b
     crawlkit doctor --data site --config my.yaml
     """
-    found = report(look(data, read_config(config, set_), lock_file()))
+    found = report(look(data, read_config(data, config, set_), lock_file()))
     emit(found, as_json, report_text)
     if not found["ok"]:
         raise typer.Exit(2)

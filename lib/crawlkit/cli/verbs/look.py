@@ -22,7 +22,8 @@ from crawlkit.cli.root import (
     emit,
     rows_text,
 )
-from crawlkit.cli.settings import find_crawl, parse_now, read_config
+from crawlkit.cli.settings import find_crawl, parse_now, read_config, read_settings
+from crawlkit.crawl.kept_settings import keep_settings
 from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.open_crawl import check_tables
 from crawlkit.crawl.state import Crawl
@@ -58,8 +59,11 @@ def open_(
     crawlkit open --data site --round-id nightly-42 --resume nightly-
     """
     at = parse_now(now)
-    crawl = Crawl(data, read_config(config, set_))
+    settings = read_settings(data, config, set_)
+    crawl = Crawl(data, settings.config)
     crawl.check()
+    if settings.kept is None:
+        keep_settings(data, settings)
     check_tables(crawl, crawl.plain_tables())
     round_ = next_round(crawl, at, round_id, resume)
     answer = {
@@ -80,7 +84,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Rounds, known URLs by state, what is due (reads the tables without Spark)."""
-    emit(read_status(data, read_config(config, set_), round_id), as_json, status_text)
+    emit(read_status(data, read_config(data, config, set_), round_id), as_json, status_text)
 
 
 @app.command()
@@ -96,7 +100,7 @@ def diff(
     """What two rounds brought, side by side, with a page beside the report: crawlkit diff r000001
     r000002 --data DIR.
     """
-    crawl = Crawl(data, read_config(config, set_))
+    crawl = Crawl(data, read_config(data, config, set_))
     rows = compare(crawl, before, after)
     answer = {"rows": rows, "page": write_page(crawl, before, after, rows)}
     emit(answer, as_json, _diff_text)
@@ -121,7 +125,7 @@ def params(
 
     crawlkit params --data DIR
     """
-    tables = Crawl(data, read_config(config, set_)).plain_tables()
+    tables = Crawl(data, read_config(data, config, set_)).plain_tables()
     rows = tables.rows("param_rules", TABLES["param_rules"].column_names)
     rows = sorted(rows, key=lambda r: (r["host"], r["name"]))
     rules: dict[str, list[str]] = {}
@@ -145,7 +149,7 @@ def _params_text(v: dict[str, Any]) -> str:
 @report_errors
 def metrics(data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None) -> None:
     """The newest round's metrics and the alerts as Prometheus text."""
-    print(current_text(find_crawl(data, read_config(config, set_))), end="")
+    print(current_text(find_crawl(data, read_config(data, config, set_))), end="")
 
 
 @app.command()
@@ -154,7 +158,7 @@ def alerts(
     data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
 ) -> None:
     """The alert rules over the newest round (docs/alerts.md). Exit 1 if one fires."""
-    round_id, found = alerts_now(find_crawl(data, read_config(config, set_)))
+    round_id, found = alerts_now(find_crawl(data, read_config(data, config, set_)))
     emit({"round_id": round_id, "alerts": [a._asdict() for a in found]}, as_json, _alerts_text)
     if any(a.state == "firing" for a in found):
         raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -10,9 +11,21 @@ from typing import Annotated, Any, Optional
 import typer
 
 from crawlkit.cli.errors import report_errors
-from crawlkit.cli.root import DEFAULT_DATA, AsJson, ConfigFile, Data, Sets, app, emit, to_json
-from crawlkit.cli.settings import find_crawl, read_config
+from crawlkit.cli.root import (
+    DEFAULT_DATA,
+    AsJson,
+    ConfigFile,
+    Data,
+    OfCrawl,
+    Save,
+    Sets,
+    app,
+    emit,
+)
+from crawlkit.cli.settings import find_crawl, read_config, read_settings
+from crawlkit.config.layers import DEFAULT, describe
 from crawlkit.config.section import ConfigError
+from crawlkit.crawl.kept_settings import keep_settings
 from crawlkit.observe.explain import explain as explain_url
 from crawlkit.observe.explain_text import explain_text
 from crawlkit.outcomes import Refused
@@ -29,12 +42,13 @@ def normalize(
         Optional[list[str]], typer.Argument(help="URLs (none: standard input, one a line).")
     ] = None,
     base: Annotated[Optional[str], typer.Option(help="Base URL.")] = None,
+    data: OfCrawl = None,
     config: ConfigFile = None,
     set_: Sets = None,
     as_json: AsJson = False,
 ) -> None:
     """The canonical form of URLs. Exit 2 if one is refused."""
-    policy = UrlPolicy.of(read_config(config, set_).urls)
+    policy = UrlPolicy.of(read_config(data, config, set_).urls)
     refused = False
     for url in urls or (line.rstrip("\r\n") for line in sys.stdin):
         row: dict[str, Any] = {"url": url}
@@ -57,12 +71,13 @@ def _canonical_text(v: dict[str, Any]) -> str:
 def scope_test(
     url: str,
     depth: Annotated[int, typer.Option(help="Depth of the URL.")] = 0,
+    data: OfCrawl = None,
     config: ConfigFile = None,
     set_: Sets = None,
     as_json: AsJson = False,
 ) -> None:
     """Whether the scope lets a URL in, and which rule does not. Exit 1 if refused."""
-    cfg = read_config(config, set_)
+    cfg = read_config(data, config, set_)
     canonical = canonicalize(url, policy=UrlPolicy.of(cfg.urls))
     reason = scope_reason(canonical, depth, Scope.of(cfg.scope), time.gmtime().tm_year)
     verdict = "in scope" if reason is None else f"refused: {reason}"
@@ -80,12 +95,13 @@ def robots(
     agent: Annotated[
         Optional[str], typer.Option(help="Product token (default: agent.name).")
     ] = None,
+    data: OfCrawl = None,
     config: ConfigFile = None,
     set_: Sets = None,
     as_json: AsJson = False,
 ) -> None:
     """Whether a robots.txt allows a URL, and which line decides. Exit 1 if not."""
-    cfg = read_config(config, set_)
+    cfg = read_config(data, config, set_)
     if agent and (" " in agent or not is_product_token(agent.partition("/")[0])):
         raise ConfigError(
             f"--agent {agent!r:.80}: give the product token alone (letters, _ and -), for"
@@ -116,9 +132,38 @@ def _robots_text(v: dict[str, Any]) -> str:
 
 @app.command("config")
 @report_errors
-def config_(config: ConfigFile = None, set_: Sets = None) -> None:
-    """The configuration in force, as JSON."""
-    print(to_json(read_config(config, set_).model_dump(by_alias=True)))
+def config_(
+    data: OfCrawl = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    save: Save = False,
+    all_: Annotated[bool, typer.Option("--all", help="Defaults too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The settings in force and where each stands. With --save, what --config and --set say is kept
+    in the crawl's crawl.yaml.
+
+    \b
+    crawlkit config --data site
+    crawlkit config --data site --set politeness.delay_s=2 --save
+    """
+    settings = read_settings(data, config, set_)
+    if save:
+        if data is None:
+            raise ConfigError("--save: name the crawl by --data DIR")
+        keep_settings(data, settings)
+    rows = [r for r in describe(settings) if all_ or as_json or r["from"] != DEFAULT]
+    emit({"settings": rows}, as_json, _settings_text)
+
+
+def _settings_text(v: dict[str, Any]) -> str:
+    if not v["settings"]:
+        return "every key has its default (--all shows them)"
+    lines = [
+        (f"{r['key']} = {json.dumps(r['value'], default=str)}", r["from"]) for r in v["settings"]
+    ]
+    width = min(max(len(line) for line, _ in lines), 80)
+    return "\n".join(f"{line:<{width}}  {source}" for line, source in lines)
 
 
 @app.command()
@@ -133,5 +178,5 @@ def explain(
     """Everything known of a URL: canonical form, scope, robots line, host, schedule, captures,
     duplicates, and why it was not fetched.
     """
-    crawl = find_crawl(data, read_config(config, set_))
+    crawl = find_crawl(data, read_config(data, config, set_))
     emit(explain_url(crawl, url), as_json, explain_text)

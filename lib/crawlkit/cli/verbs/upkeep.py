@@ -8,7 +8,6 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.crawl import open_job
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.root import (
     DEFAULT_DATA,
@@ -22,7 +21,8 @@ from crawlkit.cli.root import (
     app,
     emit,
 )
-from crawlkit.cli.settings import actor, find_crawl, parse_now, read_config
+from crawlkit.cli.settings import actor, find_crawl, parse_now, read_config, read_settings
+from crawlkit.cli.verbs.crawl import open_job
 from crawlkit.config.section import ConfigError
 from crawlkit.control.serve import run as serve_api
 from crawlkit.exports.source import Source
@@ -78,7 +78,9 @@ def rebuild(
     crawlkit rebuild --data site
     crawlkit rebuild --from-warc --data saved
     """
-    done = rebuild_command(data, read_config(config, set_, engine), from_warc, Progress(as_json))
+    done = rebuild_command(
+        data, read_config(data, config, set_, engine), from_warc, Progress(as_json)
+    )
     emit(done, as_json, rebuild_text)
 
 
@@ -100,7 +102,9 @@ def rebucket(
     \b
     crawlkit rebucket 16 --data site
     """
-    done = rebucket_command(buckets, data, read_config(config, set_, engine), Progress(as_json))
+    done = rebucket_command(
+        buckets, data, read_config(data, config, set_, engine), Progress(as_json)
+    )
     emit(done, as_json, rebucket_text)
 
 
@@ -141,9 +145,9 @@ def purge(
     if domain and url:
         raise ConfigError("--domain and --url: give one of them")
     kind = "url" if url else "domain" if domain else "host"
-    cfg = read_config(config, set_, engine)
-    find_crawl(data, cfg)
-    with open_job(data, cfg, as_json) as job:
+    settings = read_settings(data, config, set_, engine)
+    find_crawl(data, settings.config)
+    with open_job(data, settings, as_json) as job:
         done = purge_stored(job, kind, name, reason, actor(), dry_run)
     emit(done, as_json, purge_text)
 
@@ -181,8 +185,8 @@ def import_(
         priority_class = parse_priority(priority)
     except ValueError as e:
         raise ConfigError(f"--priority: {e}") from None
-    cfg, at = read_config(config, set_), parse_now(now)
-    with open_job(data, cfg, as_json) as job:
+    settings, at = read_settings(data, config, set_), parse_now(now)
+    with open_job(data, settings, as_json) as job:
         job.crawl.repair()
         if form == "ranks":
             done = import_ranks(job, file, name or file.name)
@@ -201,7 +205,8 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Prove from the tables that no request was disallowed or too early. Exit 1 if one was."""
-    with open_job(data, read_config(config, set_), as_json) as job:
+    settings = read_settings(data, config, set_)
+    with open_job(data, settings, as_json, only_look=True) as job:
         found = audit_requests(job, round_id)
     emit(found, as_json, _audit_text)
     if found["violations"]:
@@ -232,7 +237,7 @@ def reconcile(
     \b
     crawlkit reconcile --data site
     """
-    found = compare(Source(data, read_config(config, set_)))
+    found = compare(Source(data, read_config(data, config, set_)))
     emit(found, as_json, reconcile_text)
     if not found["ok"]:
         raise typer.Exit(1)
@@ -260,4 +265,4 @@ def serve(
     def log(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    serve_api(data, read_config(config, set_), host, port, log)
+    serve_api(data, read_config(data, config, set_), host, port, log)

@@ -19,37 +19,57 @@ from crawlkit.cli.root import (
     EngineName,
     Now,
     RoundId,
+    Save,
     Sets,
     app,
     emit,
 )
-from crawlkit.cli.settings import parse_now, read_config, read_seeds
-from crawlkit.config.scope_sections import PLACEHOLDER_INFO_URL
+from crawlkit.cli.seed_options import (
+    MaxBytes,
+    MaxDepth,
+    MaxMinutes,
+    MaxPages,
+    Sample,
+    ScopeKind,
+    Seeds,
+    check_seeds,
+    first_line,
+    set_scope,
+)
+from crawlkit.cli.settings import parse_now, read_seeds, read_settings
+from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
-from crawlkit.config.whole import Config
+from crawlkit.crawl.kept_settings import keep_settings
 from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.state import Place
 from crawlkit.local.sample_site import serve
-from crawlkit.outcomes import Refused
 from crawlkit.round.drive import AFTER_ALL, run_round
 from crawlkit.round.job import Job, make_job
+from crawlkit.round.limits import Limits
 from crawlkit.round.progress import Progress
 from crawlkit.round.summary import summarize, summary_text
-from crawlkit.rules.url.canonical import host_of
-from crawlkit.rules.url.seeds import parse_seed
 
 
 @contextlib.contextmanager
-def open_job(data: Place, cfg: Config, as_json: bool) -> Iterator[Job]:
+def open_job(
+    data: Place,
+    settings: Settings,
+    as_json: bool,
+    save: bool = False,
+    only_look: bool = False,
+) -> Iterator[Job]:
     """A job on a folder, with its progress on standard error; its engine ends with the context.
 
+    A crawl without settings of its own keeps these unless `only_look`; with `save` any crawl does.
     Raises ConfigError, CrawlError, TableError.
     """
     if Path(data).exists() and not Path(data).is_dir():
         raise ConfigError(f"--data {data}: not a folder")
     progress = Progress(as_json)
-    job = make_job(data, cfg, quick=True, say=progress)
+    job = make_job(data, settings.config, quick=True, say=progress)
     try:
+        if save or (settings.kept is None and not only_look):
+            keep_settings(data, settings)
         yield job
     finally:
         job.stop()
@@ -60,28 +80,18 @@ def open_job(data: Place, cfg: Config, as_json: bool) -> Iterator[Job]:
 @report_errors
 def crawl(
     urls: Annotated[Optional[list[str]], typer.Argument(metavar="[URL]...", help="Seeds.")] = None,
-    seeds: Annotated[
-        Optional[str],
-        typer.Option(
-            "--seeds",
-            metavar="FILE",
-            help=(
-                "Seed file, one URL a line with optional TAB key=value (- reads standard input)."
-            ),
-        ),
-    ] = None,
+    seeds: Seeds = None,
     data: Data = DEFAULT_DATA,
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=100_000, help="Rounds to run.")] = 3,
-    sample: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--sample",
-            metavar="FOLDER",
-            help="Serve a sample web on loopback and crawl it (data/samples/site).",
-        ),
-    ] = None,
+    scope: ScopeKind = None,
+    max_pages: MaxPages = None,
+    max_depth: MaxDepth = None,
+    max_minutes: MaxMinutes = None,
+    max_bytes: MaxBytes = None,
+    sample: Sample = None,
     config: ConfigFile = None,
     set_: Sets = None,
+    save: Save = False,
     engine: EngineName = None,
     now: Now = None,
     as_json: AsJson = False,
@@ -91,27 +101,32 @@ def crawl(
     \b
     crawlkit crawl --sample data/samples/site
     crawlkit crawl https://site.example/ --data site --set agent.info_url=https://you.example/bot
-    crawlkit crawl --seeds urls.txt --rounds 10 --config my.yaml
+    crawlkit crawl --seeds urls.txt --data site --rounds 10 --max-pages 5000 --scope host
     """
-    started, nominal = time.time(), parse_now(now)
-    given, sets = list(urls or []), list(set_ or [])
+    started, nominal = time.time(), None if now is None else parse_now(now)
+    lines = [*(urls or []), *(read_seeds(seeds) if seeds else ())]
     with contextlib.ExitStack() as stack:
+        settings = read_settings(data, config, set_, engine)
         if sample is not None:
             web = stack.enter_context(serve(sample))
-            sets = [*web.config_sets(), *sets]
-            given = given or list(web.seeds)
-        cfg = read_config(config, sets, engine)
-        lines = [*given, *(read_seeds(seeds) if seeds else ())]
-        refuse_placeholder(cfg, lines)
-        job = stack.enter_context(open_job(data, cfg, as_json))
+            settings = settings.with_passing(web.config_sets(), "--sample")
+            lines = lines or list(web.seeds)
+        if max_depth is not None:
+            settings = settings.with_passing([f"scope.max_depth={max_depth}"], "--max-depth")
+        settings = set_scope(settings, lines, scope)
+        check_seeds(data, settings, lines)
+        limits = Limits(max_pages, max_minutes, max_bytes)
+        job = stack.enter_context(open_job(data, settings, as_json, save))
         _ = job.engine  # a Java or JAR that does not work is reported before a row is written
-        done, injected = run_rounds(job, rounds, lines, None if now is None else nominal)
-        ended = time.time() if now is None else nominal
-        emit(summarize(job, done, injected, started, ended), as_json, summary_text)
+        job.say({"event": "begin", "text": first_line(settings.config, rounds, limits)})
+        done, injected = run_rounds(job, rounds, lines, nominal, limits)
+        ended = time.time() if nominal is None else nominal
+        answer = summarize(job, done, injected, started, ended) | {"reached": limits.reached}
+        emit(answer, as_json, summary_text)
 
 
 def run_rounds(
-    job: Job, rounds: int, lines: list[str], now: float | None
+    job: Job, rounds: int, lines: list[str], now: float | None, limits: Limits
 ) -> tuple[list[str], dict[str, Any]]:
     """Ids of the rounds that fetched something, and the counts of inject.
 
@@ -121,6 +136,10 @@ def run_rounds(
     injected: dict[str, Any] = {}
     finished = True
     for n in range(rounds):
+        cfg = limits.next_round(job, done)
+        if cfg is None:
+            break
+        job.cfg = cfg
         round_ = next_round(job.crawl, time.time() if now is None else now)
         with job.driving(round_):
             if n == 0 and lines and job.crawl.mark(round_, "generate") is None:
@@ -129,30 +148,12 @@ def run_rounds(
         if not finished:
             break
         done.append(round_.id)
-    if done and not finished:  # the last full round still needs what waits for the last one
+    if done and (
+        not finished or limits.reached
+    ):  # the last full round still needs what waits for the last one
         for stage in AFTER_ALL:
             job.run(stage, job.crawl.round(done[-1]))
     return done, injected
-
-
-def refuse_placeholder(cfg: Config, lines: list[str]) -> None:
-    """The placeholder agent may only speak to loopback.
-
-    Raises ConfigError that names the first other seed.
-    """
-    if cfg.agent.info_url != PLACEHOLDER_INFO_URL:
-        return
-    for line in lines:
-        try:
-            seed = parse_seed(line)
-        except Refused:
-            continue
-        if seed is not None and not cfg.fetch.is_loopback(host_of(seed.url)):
-            raise ConfigError(
-                f"agent.info_url is still the placeholder, so {host_of(seed.url)} is not asked: set"
-                " it to a page that explains your crawler and how to opt out, for example --set"
-                " agent.info_url=https://you.example/bot"
-            )
 
 
 @app.command("round")
@@ -162,6 +163,7 @@ def round_(
     round_id: RoundId = None,
     config: ConfigFile = None,
     set_: Sets = None,
+    save: Save = False,
     engine: EngineName = None,
     now: Now = None,
     as_json: AsJson = False,
@@ -170,7 +172,7 @@ def round_(
     it is closed.
     """
     nominal = parse_now(now)
-    with open_job(data, read_config(config, set_, engine), as_json) as job:
+    with open_job(data, read_settings(data, config, set_, engine), as_json, save) as job:
         started = time.time()
         job.crawl.repair()
         current = (

@@ -63,7 +63,7 @@ def _send(
 ) -> None:
     done = guard(
         lambda: run_command(
-            find_crawl(data, read_config(config, sets)),
+            find_crawl(data, read_config(data, config, sets)),
             verb,
             given,
             actor=actor(),
@@ -353,7 +353,9 @@ def list_commands(
     as_json: AsJson = False,
 ) -> None:
     """The commands given so far, newest first."""
-    rows = find_crawl(data, read_config(config, set_)).plain_tables().rows("commands", COLUMNS)
+    rows = (
+        find_crawl(data, read_config(data, config, set_)).plain_tables().rows("commands", COLUMNS)
+    )
     newest = sorted(rows, key=lambda r: (-r["at"], r["command_id"]))[:limit]
     emit({"commands": newest}, as_json, _list_text)
 

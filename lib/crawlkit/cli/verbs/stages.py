@@ -6,7 +6,6 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit.cli.crawl import open_job
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.root import (
     DEFAULT_DATA,
@@ -16,12 +15,16 @@ from crawlkit.cli.root import (
     EngineName,
     Now,
     RoundId,
+    Save,
     Sets,
     app,
     emit,
     to_json,
 )
-from crawlkit.cli.settings import parse_now, read_config, read_seeds
+from crawlkit.cli.seed_options import ScopeKind, Seeds, set_scope
+from crawlkit.cli.settings import parse_now, read_seeds, read_settings
+from crawlkit.cli.verbs.crawl import open_job
+from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
 from crawlkit.crawl.state import CrawlError
@@ -33,9 +36,7 @@ from crawlkit.upkeep.maintain import maintain as run_maintain
 
 MODES = ("keep", "update", "overwrite")
 TEXTS = {
-    "inject": "Add seeds to the frontier. Opens a round if none is open.",
     "generate": "Choose what is due and write the round's fetch list.",
-    "fetch": "Fetch the fetch list politely into WARC files.",
     "commit": "Record exactly one outcome for each planned URL.",
     "parse": "Read the stored pages: text, links, metadata.",
     "dedup": "Find identical and near-duplicate pages.",
@@ -49,14 +50,15 @@ def run_command(
     name: str,
     data: str,
     round_id: str | None,
-    cfg: Config,
+    settings: Settings,
     now: float,
     as_json: bool,
     force: bool,
     options: dict[str, Any],
+    save: bool,
 ) -> None:
     """One stage of the named or newest open round."""
-    with open_job(data, cfg, as_json) as job:
+    with open_job(data, settings, as_json, save) as job:
         round_ = choose_round(job, name, round_id, now)
         with job.driving(round_, options.get("region")):
             counts = run_stage(job, name, round_, force=force, **options)
@@ -99,17 +101,74 @@ def inject_options(seeds: str | None, priority: str, mode: str) -> dict[str, Any
     return {"priority_class": priority_class, "mode": mode, "lines": list(read_seeds(seeds))}
 
 
-def fetch_options(name: str, region: str | None, cfg: Config) -> dict[str, Any]:
-    """Options of fetch. Raises ConfigError for a region that is none, or for another stage."""
+def fetch_options(region: str | None, cfg: Config) -> dict[str, Any]:
+    """Options of fetch. Raises ConfigError for a region that is none."""
     if region is None:
         return {}
     known = cfg.fetch.regions
-    if name != "fetch":
-        raise ConfigError(f"--region {region}: only fetch takes it")
     if region not in known:
         names = ", ".join(known) or "there are none"
         raise ConfigError(f"--region {region}: not in fetch.regions ({names})")
     return {"region": region}
+
+
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Run again although the stage has finished; changes nothing."),
+]
+
+
+@app.command()
+@report_errors
+def inject(
+    data: Data = DEFAULT_DATA,
+    round_id: RoundId = None,
+    seeds: Seeds = None,
+    scope: ScopeKind = None,
+    priority: Annotated[
+        str, typer.Option("--priority", help="0..3 or critical, high, normal, low.")
+    ] = "1",
+    mode: Annotated[
+        str, typer.Option("--mode", help="Keep, update or overwrite what is known of a URL.")
+    ] = "keep",
+    config: ConfigFile = None,
+    set_: Sets = None,
+    save: Save = False,
+    engine: EngineName = None,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add seeds to the frontier. Opens a round if none is open."""
+    settings, at = read_settings(data, config, set_, engine), parse_now(now)
+    options = inject_options(seeds, priority, mode)
+    settings = set_scope(settings, options["lines"], scope)
+    # each call brings its own lines, which replace the round's of before
+    run_command("inject", data, round_id, settings, at, as_json, True, options, save)
+
+
+@app.command()
+@report_errors
+def fetch(
+    data: Data = DEFAULT_DATA,
+    round_id: RoundId = None,
+    region: Annotated[
+        Optional[str],
+        typer.Option(
+            "--region", metavar="NAME", help="Only what this region of fetch.regions fetches."
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    save: Save = False,
+    engine: EngineName = None,
+    now: Now = None,
+    as_json: AsJson = False,
+    force: Force = False,
+) -> None:
+    """Fetch the fetch list politely into WARC files."""
+    settings, at = read_settings(data, config, set_, engine), parse_now(now)
+    options = fetch_options(region, settings.config)
+    run_command("fetch", data, round_id, settings, at, as_json, force, options, save)
 
 
 def _register(name: str, text: str) -> None:
@@ -118,45 +177,14 @@ def _register(name: str, text: str) -> None:
         round_id: RoundId = None,
         config: ConfigFile = None,
         set_: Sets = None,
+        save: Save = False,
         engine: EngineName = None,
         now: Now = None,
         as_json: AsJson = False,
-        force: Annotated[
-            bool,
-            typer.Option(
-                "--force", help="Run again although the stage has finished; changes nothing."
-            ),
-        ] = False,
-        seeds: Annotated[
-            Optional[str],
-            typer.Option(
-                "--seeds", metavar="FILE", help="inject: seed file (- reads standard input)."
-            ),
-        ] = None,
-        priority: Annotated[
-            str, typer.Option("--priority", help="inject: 0..3 or critical, high, normal, low.")
-        ] = "1",
-        mode: Annotated[
-            str,
-            typer.Option(
-                "--mode", help="inject: keep, update or overwrite what is known of a URL."
-            ),
-        ] = "keep",
-        region: Annotated[
-            Optional[str],
-            typer.Option(
-                "--region",
-                metavar="NAME",
-                help="fetch: only what this region of fetch.regions fetches.",
-            ),
-        ] = None,
+        force: Force = False,
     ) -> None:
-        cfg, at = read_config(config, set_, engine), parse_now(now)
-        options = fetch_options(name, region, cfg)
-        if name == "inject":
-            options = inject_options(seeds, priority, mode)
-            force = True  # each call brings its own lines, which replace the round's of before
-        run_command(name, data, round_id, cfg, at, as_json, force, options)
+        settings, at = read_settings(data, config, set_, engine), parse_now(now)
+        run_command(name, data, round_id, settings, at, as_json, force, {}, save)
 
     command.__doc__ = text
     app.command(name)(report_errors(command))
@@ -178,5 +206,5 @@ def maintain(
 ) -> None:
     """Compact tables, pack small WARC files, drop folded log rows, remove orphans."""
     at = parse_now(now)
-    with open_job(data, read_config(config, set_, engine), as_json) as job:
+    with open_job(data, read_settings(data, config, set_, engine), as_json) as job:
         emit(run_maintain(job, at), as_json, to_json)
