@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -120,3 +121,16 @@ def test_the_fourth_failure_is_the_stages(local_engine, tmp_path):
     with pytest.raises(TaskFailed, match="builtins.ValueError: not this time"):
         rows.map_batches(function, DDL, SPREAD)
     assert len((tmp_path / "tries").read_text()) == 4
+
+
+def tell_pandas(batches: Batches) -> Batches:
+    pa.array([1])
+    for _ in batches:
+        loaded = [name for name in sys.modules if name == "pandas"]
+        yield pa.RecordBatch.from_pylist([{"order": "", "names": loaded}], OF_TASK)
+
+
+@pytest.mark.waits
+def test_a_worker_makes_arrays_without_pandas(local_engine):
+    rows = local_engine.from_rows(DDL, ROWS[:1])
+    assert rows.map_batches(tell_pandas, OF_TASK_DDL, SPREAD).rows()[0]["names"] == []

@@ -14,6 +14,7 @@ import pickle
 import signal
 import socket
 import sys
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,17 @@ import pyarrow as pa
 from crawlkit.engine.workers import BATCH, DONE, FAILED, read_exactly
 
 _PR_SET_PDEATHSIG = 1
+
+
+class _WithoutPandas(MetaPathFinder):
+    """pyarrow loads pandas for its first array wherever it is installed (for Spark): that would be
+    0.3 CPU s of each process, and no task needs it.
+    """
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Raises ModuleNotFoundError for pandas; others are left to the other finders."""
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def serve(driver: socket.socket) -> None:
@@ -100,4 +112,5 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
+    sys.meta_path.insert(0, _WithoutPandas())
     serve(socket.socket(fileno=int(sys.argv[1])))
