@@ -6,9 +6,10 @@ import random
 from array import array
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 from crawlkit import native
-from crawlkit.rules.page import markup as html, walk
+from crawlkit.rules.page import language, markup as html, walk
 from crawlkit.rules.page.markup import read_addresses, read_html
 from hypothesis import example, given, strategies as st
 from py3langid import langid
@@ -216,23 +217,39 @@ def test_the_styles_of_a_page_are_read_up_to_a_limit():
 @given(st.text(max_size=200))
 @example("Ceci est une phrase en français, assez longue pour être reconnue.")
 @example("日本語の文章です。これは長い文です。")
-def test_features_are_those_of_py3langid(text):
-    identifier = langid._get_identifier()
-    outputs = array("i", identifier.tk_output)
-    tables = identifier.tk_nextmove, identifier.tk_row, outputs
-    encoded = identifier._encode(text)
-    found = native.load("_features").count_features(*tables, encoded)
-    moves, rows = identifier.tk_nextmove, identifier._rowbase
-    assert found == (langid.visit_counts(moves, rows, identifier.tk_output, encoded) or {})
+def test_a_language_is_what_py3langid_says(text):
+    assert language._classifier()(text) == langid.classify(text)[0]
+
+
+# two states, of which "a" leads to the other one: however far from it the text has gone on
+FAR = (
+    np.array([1 if b == ord("a") else 0 for b in range(256)], np.uint32),
+    np.array([0 if b == ord("a") else 1 for b in range(256)], np.uint32),
+)
+TABLES = np.concatenate(FAR), array("H", [0, 1]), array("i", [0, 1])
+WEIGHTS = np.array([[1, 0], [0, 1]], np.float16), np.zeros(2, np.float32)
+
+
+@pytest.mark.parametrize(
+    "text, lead, best",
+    [
+        (b"a" + b"b" * 99, 0.5, 1),  # a walk that begins in the middle would not know
+        (b"b" * 99, 0.5, 0),
+        (b"b" * 99, 5.0, -1),  # log(100) is less
+        (b"", 0.0, -1),
+    ],
+)
+def test_the_class_that_most_features_speak_for(text, lead, best):
+    assert native.load("_features").best_class(*TABLES, *WEIGHTS, text, lead) == best
 
 
 def test_an_automaton_that_leads_nowhere_is_refused():
-    count = native.load("_features").count_features
+    best = native.load("_features").best_class
     outside = array("I", [5] * 256)
     with pytest.raises(ValueError, match="outside of its tables"):
-        count(outside, array("H", [0]), array("i", [-1]), b"a")
-    with pytest.raises(ValueError, match="not of one length"):
-        count(outside, array("H", [0, 0]), array("i", [-1]), b"a")
+        best(outside, array("H", [0]), array("i", [-1]), *WEIGHTS, b"a", 0.5)
+    with pytest.raises(ValueError, match="other sizes"):
+        best(outside, array("H", [0, 0]), array("i", [-1]), *WEIGHTS, b"a", 0.5)
 
 
 @pytest.mark.parametrize("part", ["_features", "_prints", "_tree"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 from crawlkit import native
 
 MIN_LETTERS = 40
 SAMPLE_CHARS = 600
+LEAD = 0.5  # of scores: a closer call is py3langid's own, whose sums are rounded in another order
 _part = native.load("_features")
 
 
@@ -22,25 +22,23 @@ def detect_language(text: str) -> str | None:
         and sum(map(str.isalpha, sample)) < MIN_LETTERS
     ):
         return None
-    return str(_classifier()(sample)[0])
+    return _classifier()(sample)
 
 
 @lru_cache(1)
-def _classifier() -> Callable[[str], tuple[str, float]]:
-    """py3langid's `classify`, with its walk over the text in C where that is built."""
+def _classifier() -> Callable[[str], str]:
+    """Text -> what py3langid's `classify` says, made in C where that is built."""
     from py3langid import langid  # here: its model takes half a second to read
 
+    model = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
     if _part is None:
-        return langid.classify  # type: ignore[no-any-return]
-    count_features = _part.count_features
+        return lambda text: str(model.classify(text)[0])
+    best_class = _part.best_class
+    tables = model.tk_nextmove, model.tk_row, array("i", model.tk_output), model.nb_ptc, model.nb_pc
+    encode, names = model._encode, [str(name) for name in model.nb_classes]
 
-    class Identifier(langid.LanguageIdentifier):  # type: ignore[misc]
-        __slots__ = ("outputs",)
+    def classify(text: str) -> str:
+        best: int = best_class(*tables, encode(text), LEAD)
+        return names[best] if best >= 0 else str(model.classify(text)[0])
 
-        def _raw_score(self, text: bytes) -> Any:
-            found = count_features(self.tk_nextmove, self.tk_row, self.outputs, text)
-            return self._sparse_score(found, self.nb_ptc) if found else super()._raw_score(text)
-
-    made = Identifier.from_model_file(langid.MODEL_FILE)
-    made.outputs = array("i", made.tk_output)
-    return made.classify  # type: ignore[no-any-return]
+    return classify
