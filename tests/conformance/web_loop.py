@@ -12,8 +12,9 @@ from typing import Any
 from crawlkit.config import Agent, Config, Robots
 from crawlkit.model import Answer
 from crawlkit.outcomes import Reason
-from crawlkit.parsing.discovery import NamedUrl, ParseRules, add_links, new_result
+from crawlkit.parsing.discovery import ParseRules, add_links, new_result
 from crawlkit.rules.http.redirects import redirect
+from crawlkit.rules.page.links import Link
 from crawlkit.rules.robots.fetching import RobotsFetch, RobotsVerdict, robots_url
 from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, url_key
 
@@ -119,7 +120,6 @@ def refusal_of_hop(page: str, target: str | None, hops: int) -> Reason | None:
         return None
     item = {"url_key": url_key(page), "url": page, "kind": "page", "quality": 1.0}
     out = new_result("")
-    link = NamedUrl("redirect", target)
+    link = Link("redirect", target)
     add_links(out, item | {"depth": 0, "redirects": hops}, [link], ParseRules(Config(), NOW))
-    refused = out["links"][0]["refused"]
-    return refused and Reason(refused)
+    return out["links"][0][-1]

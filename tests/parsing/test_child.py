@@ -15,20 +15,12 @@ from crawlkit.config import Config
 from crawlkit.parsing import child
 from crawlkit.parsing.capture import parse_item
 from crawlkit.parsing.discovery import ParseRules
-from crawlkit.parsing.schemas import ITEM_COLUMNS
+from crawlkit.parsing.schemas import ITEM_COLUMNS, PARSED_SCHEMA
+from crawlkit.tables.ddl import arrow_schema
 
 pytestmark = pytest.mark.waits
 
-_REJECT = pa.struct([("item", pa.string()), ("reason", pa.string()), ("detail", pa.string())])
-SCHEMA = pa.schema(
-    [
-        ("capture_id", pa.string()),
-        ("page", pa.string()),
-        ("links", pa.list_(pa.string())),
-        ("found", pa.list_(pa.string())),
-        ("rejects", pa.list_(_REJECT)),
-    ]
-)
+SCHEMA = arrow_schema(PARSED_SCHEMA)
 
 
 def hostile(row, read, rules):
@@ -40,7 +32,7 @@ def hostile(row, read, rules):
         time.sleep(60)
     return {
         "capture_id": row["capture_id"],
-        "page": "x" * row["size"],
+        "page": {"text": "x" * row["size"]},
         "links": [],
         "found": [],
         "rejects": [],
@@ -61,6 +53,9 @@ def rows(does: list[str], size: int = 1) -> list[dict[str, object]]:
     ]
 
 
+batch = pa.RecordBatch.from_pylist
+
+
 def children() -> set[str]:
     """Processes of this one, ended but not waited for among them."""
     return {
@@ -76,13 +71,11 @@ def run(monkeypatch, does: list[str], size: int = 1) -> dict[str, str]:
     before = children()
     cfg = Config.model_validate({"parse": {"page_timeout_s": 0.3}})
     given = rows(does, size)
-    groups = [given[i : i + 4] for i in range(0, len(given), 4)]
+    groups = [batch(given[i : i + 4]) for i in range(0, len(given), 4)]
     out = [
         r
-        for batch in child.parse_isolated(
-            groups, lambda *_: ([], b""), ParseRules(cfg, 0.0), SCHEMA
-        )
-        for r in batch.to_pylist()
+        for made in child.parse_isolated(groups, lambda *_: ([], b""), ParseRules(cfg, 0.0), SCHEMA)
+        for r in made.to_pylist()
     ]
     assert [r["capture_id"] for r in out] == [r["capture_id"] for r in given]  # each once, in order
     assert children() <= before
@@ -109,7 +102,7 @@ def test_a_caller_that_stops_leaves_no_child(monkeypatch):
     monkeypatch.setattr(child, "parse_item", hostile)
     before = children()
     results = child.parse_isolated(
-        [[r] for r in rows(["reads", "stalls"])],
+        [batch([r]) for r in rows(["reads", "stalls"])],
         lambda *_: ([], b""),
         ParseRules(Config(), 0.0),
         SCHEMA,
@@ -137,6 +130,6 @@ def test_a_sitemap_is_read_in_the_charset_that_counts():
         "http://site.example/ж</loc></url></urlset>".encode("cp1251")
     )
     assert [
-        found["url"]
+        found.url
         for found in parse_item(row, lambda *_: ([], body), ParseRules(Config(), 0.0))["found"]
     ] == ["http://site.example/%D0%B6"]

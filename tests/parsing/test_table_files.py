@@ -11,8 +11,10 @@ import pytest
 from crawlkit.config import Config
 from crawlkit.parsing import child
 from crawlkit.parsing.child import drop_known
-from crawlkit.parsing.discovery import ParseRules
+from crawlkit.parsing.discovery import FoundRow, ParseRules, new_result
+from crawlkit.parsing.schemas import PARSED_SCHEMA, WRITTEN_SCHEMA
 from crawlkit.parsing.table_files import CountedBatches, flatten, write_tables
+from crawlkit.tables.ddl import arrow_schema
 
 pytestmark = pytest.mark.waits
 
@@ -55,6 +57,10 @@ def item(capture: str, page: bool, links: int, found: int, reasons: list[str]) -
         "found": [{"url": f"{capture}/{n}", "depth": n} for n in range(found)],
         "rejects": [{"item": f"i{n}", "reason": r, "detail": ""} for n, r in enumerate(reasons)],
     }
+
+
+def found_row(key, depth, parent, kind="page", due=None, redirects=0) -> FoundRow:
+    return FoundRow(key, "", "", "", 0, "link", kind, depth, redirects, parent, due)
 
 
 ITEMS = [
@@ -148,14 +154,7 @@ def test_rows_cut_from_a_larger_batch_keep_their_own():
 
 def test_a_found_row_is_told_again_only_when_it_is_better():
     def row(url, depth, parent, kind="page", due=None, redirects=0):
-        return {
-            "url_key": url,
-            "fetch_kind": kind,
-            "due_at": due,
-            "depth": depth,
-            "redirects": redirects,
-            "parent_key": parent,
-        }
+        return found_row(url, depth, parent, kind, due, redirects)
 
     told = {}
     first = drop_known(
@@ -170,7 +169,7 @@ def test_a_found_row_is_told_again_only_when_it_is_better():
         },
         told,
     )["found"]
-    assert [(f["depth"], f["parent_key"]) for f in first] == [(3, b"p"), (3, b"a"), (2, b"z")]
+    assert [(f.depth, f.parent_key) for f in first] == [(3, b"p"), (3, b"a"), (2, b"z")]
     again = drop_known(
         {
             "found": [
@@ -182,7 +181,7 @@ def test_a_found_row_is_told_again_only_when_it_is_better():
         },
         told,
     )["found"]
-    assert [(f["url_key"], f["fetch_kind"], f["due_at"]) for f in again] == [
+    assert [(f.url_key, f.fetch_kind, f.due_at) for f in again] == [
         (b"x", "feed", None),
         (b"x", "page", 5.0),
         (b"y", "page", None),
@@ -198,34 +197,14 @@ def test_pages_that_kill_their_parser_take_no_other_page_s_rows_with_them(monkey
     def hostile(row, read, rules):
         if row["n"] in places:
             os.kill(os.getpid(), signal.SIGKILL)
-        return item(str(row["n"]), True, 1, 0, []) | {
-            "found": [
-                {
-                    "url_key": k,
-                    "fetch_kind": "page",
-                    "due_at": None,
-                    "depth": row["n"] % 3,
-                    "redirects": 0,
-                    "parent_key": b"p",
-                }
-                for k in range(row["n"], row["n"] + 4)
-            ]
-        }
+        out = new_result(str(row["n"]))
+        out["page"] = {"url": row["url"]}
+        out["links"] = [(0, b"", "", None, "", None, "", "", "a", None)]
+        near = range(row["n"], row["n"] + 4)
+        out["found"] = [found_row(bytes([k]), row["n"] % 3, b"p") for k in near]
+        return out
 
     monkeypatch.setattr(child, "parse_item", hostile)
-    found = pa.struct(
-        [
-            ("url_key", pa.int64()),
-            ("fetch_kind", pa.string()),
-            ("due_at", pa.float64()),
-            ("depth", pa.int32()),
-            ("redirects", pa.int32()),
-            ("parent_key", pa.binary()),
-        ]
-    )
-    schema = pa.schema(
-        [f if f.name != "found" else pa.field("found", pa.list_(found)) for f in PARSED]
-    )
     made: dict[str, Kept] = {name: Kept() for name in ("pages", "links", "rejects")}
     rows = [
         {"n": n, "capture_id": str(n), "url": f"u{n}", "file": "f", "offset": n} for n in range(9)
@@ -235,10 +214,10 @@ def test_pages_that_kill_their_parser_take_no_other_page_s_rows_with_them(monkey
     def batches():
         for batch in given:
             yield from child.parse_isolated(
-                [batch.to_pylist()[k : k + 3] for k in range(0, 9, 3)],
+                [batch.slice(k, 3) for k in range(0, 9, 3)],
                 lambda *_: ([], b""),
                 ParseRules(Config(), 0.0),
-                schema,
+                arrow_schema(PARSED_SCHEMA),
             )
 
     out = [
@@ -248,7 +227,7 @@ def test_pages_that_kill_their_parser_take_no_other_page_s_rows_with_them(monkey
             given,
             {name: lambda w=w: w for name, w in made.items()},
             "r1",
-            pa.schema([f if f.name != "found" else pa.field("found", found) for f in WRITTEN]),
+            arrow_schema(WRITTEN_SCHEMA),
         )
         for r in b.to_pylist()
     ]
@@ -261,11 +240,11 @@ def test_pages_that_kill_their_parser_take_no_other_page_s_rows_with_them(monkey
         == [r["capture_id"] for r in made["links"].rows]
         == [str(n) for n in range(9) if n not in places]
     )
-    best: dict[int, int] = {}
+    best: dict[bytes, int] = {}
     for f in (r["found"] for r in out if r["found"]):
         best[f["url_key"]] = min(f["depth"], best.get(f["url_key"], 9))
     assert best == {
-        k: min(n % 3 for n in range(max(0, k - 3), min(9, k + 1)) if n not in places)
+        bytes([k]): min(n % 3 for n in range(max(0, k - 3), min(9, k + 1)) if n not in places)
         for k in range(12)
         if any(n not in places for n in range(max(0, k - 3), min(9, k + 1)))
     }

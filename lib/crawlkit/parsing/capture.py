@@ -8,15 +8,23 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from crawlkit import __version__
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.parsing.discovery import NamedUrl, ParseRules, Row, add_links, add_reject, new_result
+from crawlkit.parsing.discovery import (
+    FoundRow,
+    ParsedRow,
+    ParseRules,
+    Row,
+    add_links,
+    add_reject,
+    new_result,
+)
 from crawlkit.parsing.sitemap import read_sitemap
 from crawlkit.rules.feeds.gzip_text import MAX_BYTES
 from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
 from crawlkit.rules.http.content_types import media_type
+from crawlkit.rules.page.links import Link
 from crawlkit.rules.page.page import Page, parse_page
 from crawlkit.rules.url.pattern import url_shape
 
@@ -24,7 +32,7 @@ Headers = list[tuple[str, str]]
 ReadRecord = Callable[[str, int, int], tuple[Headers, bytes]]  # (file, offset, length)
 
 
-def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> Row:
+def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
     """The row of PARSED_SCHEMA for one item (ITEM_COLUMNS).
 
     Never raises for what is in the record. read: (file, offset, length) -> headers and payload of
@@ -32,7 +40,7 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> Row:
     """
     out = new_result(item["capture_id"])
     if item["outcome"] == "redirected":
-        add_links(out, item, [NamedUrl("redirect", item["redirect_to"])], rules)
+        add_links(out, item, [Link("redirect", item["redirect_to"])], rules)
         return out
     try:
         headers, payload = read(item["file"], item["offset"], item["length"])
@@ -55,20 +63,19 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> Row:
         rules.cfg.agent.name,
         rules.policy,
     )
-    out["page"] = _page_row(page, len(decoded.body), item, cut)
-    links = (NamedUrl(x.kind, x.url, x.anchor, x.rel, x.refused) for x in page.links.links)
-    add_links(out, item, links, rules)
-    out["page"]["links"] = len(out["links"])
+    row = out["page"] = _page_row(page, len(decoded.body), item, cut)
+    add_links(out, item, page.links.links, rules)
+    row["links"] = len(out["links"])
     if _many_of_one_shape(out["found"], rules.cfg.parse.same_shape):
-        out["page"]["flags"] = sorted([*out["page"]["flags"], "many_same_shape"])
+        row["flags"] = sorted([*row["flags"], "many_same_shape"])
     return out
 
 
-def _many_of_one_shape(rows: list[dict[str, Any]], limit: int) -> bool:
+def _many_of_one_shape(rows: list[FoundRow], limit: int) -> bool:
     """Whether more than `limit` outlinks have one shape (rules/url/pattern.py): the mark of
     pages that a program makes without end.
     """
-    return len(rows) > limit and max(Counter(url_shape(r["url"]) for r in rows).values()) > limit
+    return len(rows) > limit and max(Counter(url_shape(r.url) for r in rows).values()) > limit
 
 
 def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool) -> Row:

@@ -13,14 +13,15 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator, Sequence
+from io import FileIO
 
 import pyarrow as pa
 
 from crawlkit.outcomes import Reason
+from crawlkit.parsing.batches import to_batch
 from crawlkit.parsing.capture import ReadRecord, parse_item
-from crawlkit.parsing.discovery import ParseRules, Row, add_reject, new_result
+from crawlkit.parsing.discovery import ParsedRow, ParseRules, Row, add_reject, new_result
 from crawlkit.parsing.schemas import ITEM_COLUMNS
 
 
@@ -48,10 +49,10 @@ _OWN_PAGE = (
 
 
 def parse_isolated(
-    groups: list[list[Row]], read: ReadRecord, rules: ParseRules, schema: pa.Schema
+    groups: Sequence[pa.RecordBatch], read: ReadRecord, rules: ParseRules, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Groups of rows parsed in a child, one result a group; the group in which it dies row by row,
-    the others in another child.
+    """Batches of ITEM_COLUMNS parsed in a child, one result each; the one in which it dies row by
+    row, the others in another child.
     """
     while groups:
         done, why = 0, Reason.PARSE_CRASH
@@ -62,14 +63,17 @@ def parse_isolated(
                 yield batch
         if done == len(groups):
             return
-        if len(groups[done]) == 1:
-            yield pa.RecordBatch.from_pylist([_reject_crash(groups[done][0], why)], schema)
+        bad = groups[done]
+        if len(bad) == 1:
+            yield to_batch([_reject_crash(bad.to_pylist()[0], why)], schema)
         else:
-            yield from parse_isolated([[row] for row in groups[done]], read, rules, schema)
+            yield from parse_isolated(
+                [bad.slice(n, 1) for n in range(len(bad))], read, rules, schema
+            )
         groups = groups[done + 1 :]
 
 
-def _reject_crash(item: Row, reason: Reason) -> Row:
+def _reject_crash(item: Row, reason: Reason) -> ParsedRow:
     """The row of PARSED_SCHEMA for an item that killed its parser."""
     out = new_result(item["capture_id"])
     add_reject(out, item["url"], reason, f"{item['file']} at {item['offset']}")
@@ -77,7 +81,7 @@ def _reject_crash(item: Row, reason: Reason) -> Row:
 
 
 def _in_child(
-    groups: list[list[Row]], read: ReadRecord, rules: ParseRules, schema: pa.Schema
+    groups: Sequence[pa.RecordBatch], read: ReadRecord, rules: ParseRules, schema: pa.Schema
 ) -> Iterator[tuple[pa.RecordBatch | None, Reason]]:
     """Each group's result as it comes; then None and why there are no more, if the child did not
     end well.
@@ -90,12 +94,9 @@ def _in_child(
             os.close(r)
             # else each collection writes to all the memory that is shared with the parent
             gc.freeze()
+            gc.set_threshold(GC_THRESHOLD)
             with os.fdopen(w, "wb") as f:
-                known: Known = {}
-                for rows in groups:
-                    out = pa.RecordBatch.from_pylist(
-                        [drop_known(parse_item(row, read, rules), known) for row in rows], schema
-                    ).serialize()
+                for out in parse_groups(groups, read, rules, schema):
                     f.write(len(out).to_bytes(8, "little"))
                     f.write(out)
                     f.flush()
@@ -109,12 +110,12 @@ def _in_child(
             for rows in groups:
                 deadline = time.monotonic() + rules.cfg.parse.page_timeout_s * (1 + len(rows) / 8)
                 size = _read(f, 8, deadline)
-                out = size and _read(f, int.from_bytes(size, "little"), deadline)
-                if not out:
+                result = size and _read(f, int.from_bytes(size, "little"), deadline)
+                if not result:
                     if time.monotonic() >= deadline:
                         reason = Reason.PARSE_TIMEOUT
                     break
-                yield pa.ipc.read_record_batch(pa.py_buffer(out), schema), reason
+                yield pa.ipc.read_record_batch(pa.py_buffer(result), schema), reason
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)  # has given all, has failed, or the caller wants no more
@@ -122,28 +123,38 @@ def _in_child(
     yield None, reason
 
 
-def _read(f: BinaryIO, size: int, deadline: float) -> bytes | None:
+def parse_groups(
+    groups: Iterable[pa.RecordBatch], read: ReadRecord, rules: ParseRules, schema: pa.Schema
+) -> Iterator[pa.Buffer]:
+    """What the child makes of each group: a batch of `schema`, serialised."""
+    known: Known = {}
+    for group in groups:
+        rows = [drop_known(parse_item(row, read, rules), known) for row in group.to_pylist()]
+        yield to_batch(rows, schema).serialize()
+
+
+def _read(f: FileIO, size: int, deadline: float) -> bytearray | None:
     """Exactly `size` bytes of a pipe; None if it ends or the deadline passes before."""
-    chunks: list[bytes] = []
-    while size:
+    data, done = bytearray(size), 0
+    while done < size:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([f], [], [], left)[0]:
             return None
-        chunk = f.read(min(size, 1 << 20))
-        if not chunk:
+        got = f.readinto(memoryview(data)[done:])
+        if not got:
             return None
-        chunks.append(chunk)
-        size -= len(chunk)
-    return b"".join(chunks)
+        done += got
+    return data
 
 
 Known = dict[
     tuple[bytes, str, float | None], tuple[int, int, bytes]
 ]  # (url_key, fetch_kind, due_at) -> (depth, redirects, parent_key) of the best found row
 MAX_KNOWN = 200_000
+GC_THRESHOLD = 20_000  # objects: a page makes thousands, and hardly a cycle
 
 
-def drop_known(row: Row, known: Known) -> Row:
+def drop_known(row: ParsedRow, known: Known) -> ParsedRow:
     """A row of PARSED_SCHEMA without the found rows that `keep_found` would drop for one
     reported before: the pages of a site link to the same URLs.
     """
@@ -151,10 +162,8 @@ def drop_known(row: Row, known: Known) -> Row:
         known.clear()
     kept = []
     for f in row["found"]:
-        key, rank = (
-            (f["url_key"], f["fetch_kind"], f["due_at"]),
-            (f["depth"], f["redirects"], f["parent_key"] or b""),
-        )
+        key = f.url_key, f.fetch_kind, f.due_at
+        rank = f.depth, f.redirects, f.parent_key or b""
         if key not in known or rank < known[key]:
             known[key] = rank
             kept.append(f)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypedDict
 
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason
+from crawlkit.rules.page.links import Link
 from crawlkit.rules.url.canonical import host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.rules.url.scope import Scope, scope_reason
 
 Row = dict[str, Any]
-CRAWLED_KINDS = frozenset(
+_PLAIN_KINDS = frozenset(
     {
         "a",
         "area",
@@ -28,21 +29,63 @@ CRAWLED_KINDS = frozenset(
         "next",
         "prev",
         "refresh",
-        "redirect",
     }
 )
 MAX_CELL_CHARS = 2000
 KNOWN_URLS = 20_000  # that a task remembers: the links of a site's pages are mostly the same
+# the columns of `links`, but for capture_id and round_id
+LinkRow = tuple[int, bytes, str, bytes | None, str, str | None, str, str, str, Reason | None]
+# item, reason, detail
+RejectRow = tuple[str, str, str]
 
 
-class NamedUrl(NamedTuple):
-    """A URL as a page names it. refused: why it was refused before its scope was looked at."""
+class FoundRow(NamedTuple):
+    """A URL for the frontier. due_at: Unix s from which its content is known to be newer."""
 
-    kind: str
+    url_key: bytes
     url: str
-    anchor: str = ""
-    rel: str = ""
-    refused: Reason | None = None
+    host: str
+    domain: str
+    host_bucket: int
+    source: str
+    fetch_kind: str
+    depth: int
+    redirects: int
+    parent_key: bytes | None
+    due_at: float | None
+
+
+class ParsedRow(TypedDict):
+    """A row of PARSED_SCHEMA, its lists as tuples in the order of their columns."""
+
+    capture_id: str
+    page: Row | None
+    links: list[LinkRow]
+    found: list[FoundRow]
+    rejects: list[RejectRow]
+
+
+class _Located(dict[str, tuple[bytes, str]]):
+    """URL -> url_key, host; forgotten all at once when they are too many."""
+
+    def __missing__(self, url: str) -> tuple[bytes, str]:
+        if len(self) >= KNOWN_URLS:
+            self.clear()
+        place = self[url] = url_key(url), host_of(url)
+        return place
+
+
+class _Judged(dict[str, Reason | None]):
+    """URL -> why it is not wanted; forgotten as `_Located`."""
+
+    def __init__(self, judge: Callable[[str], Reason | None]) -> None:
+        self._judge = judge
+
+    def __missing__(self, url: str) -> Reason | None:
+        if len(self) >= KNOWN_URLS:
+            self.clear()
+        reason = self[url] = self._judge(url)
+        return reason
 
 
 class ParseRules:
@@ -54,37 +97,37 @@ class ParseRules:
         self.now = now
         self.year = time.gmtime(now).tm_year
         self.policy = UrlPolicy.of(cfg.urls)
-        scope = Scope.of(cfg.scope)
-        year = self.year
+        self.located = _Located()
+        self.scope_at = lru_cache(8)(partial(_judged, Scope.of(cfg.scope), self.year))
+        self.place_of = lru_cache(KNOWN_URLS)(partial(_place_of, cfg.frontier.buckets))
 
-        def refuse(url: str, depth: int, is_page: bool = True) -> Reason | None:
-            return scope_reason(url, depth, scope, year, is_page)
-
-        def locate(url: str) -> tuple[bytes, str]:
-            return url_key(url), host_of(url)
-
-        self.refuse = lru_cache(KNOWN_URLS)(refuse)  # (URL, depth, is it a page) -> why not
-        self.locate = lru_cache(KNOWN_URLS)(locate)  # URL -> url_key, host
+    def refuse(self, url: str, depth: int, is_page: bool = True) -> Reason | None:
+        """Why a URL is not wanted at this depth."""
+        return self.scope_at(depth, is_page)[url]
 
 
-def new_result(capture_id: str) -> Row:
+def _judged(scope: Scope, year: int, depth: int, is_page: bool) -> _Judged:
+    return _Judged(lambda url: scope_reason(url, depth, scope, year, is_page))
+
+
+def _place_of(buckets: int, host: str) -> tuple[str, int]:
+    """Registered domain and bucket of a host."""
+    domain = registered_domain(host)
+    return domain, host_bucket(domain, buckets)
+
+
+def new_result(capture_id: str) -> ParsedRow:
     """A row of PARSED_SCHEMA without anything yet."""
     return {"capture_id": capture_id, "page": None, "links": [], "found": [], "rejects": []}
 
 
-def add_reject(out: Row, item: str, reason: Reason, detail: str) -> None:
+def add_reject(out: ParsedRow, item: str, reason: Reason, detail: str) -> None:
     """Record what is refused, with its reason, in a row of PARSED_SCHEMA."""
-    out["rejects"].append(
-        {
-            "item": item[:MAX_CELL_CHARS],
-            "reason": str(reason),
-            "detail": detail[:MAX_CELL_CHARS],
-        }
-    )
+    out["rejects"].append((item[:MAX_CELL_CHARS], reason, detail[:MAX_CELL_CHARS]))
 
 
 def add_found(
-    out: Row,
+    out: ParsedRow,
     rules: ParseRules,
     url: str,
     depth: int,
@@ -94,77 +137,55 @@ def add_found(
     due_at: float | None = None,
     redirects: int = 0,
 ) -> None:
-    """Record a URL for the frontier. due_at: Unix s from which its content is known to be newer."""
-    key, host = rules.locate(url)
-    domain = registered_domain(host)
-    out["found"].append(
-        {
-            "url_key": key,
-            "url": url,
-            "host": host,
-            "domain": domain,
-            "host_bucket": host_bucket(domain, rules.cfg.frontier.buckets),
-            "source": source,
-            "fetch_kind": fetch_kind,
-            "depth": depth,
-            "redirects": redirects,
-            "parent_key": parent_key,
-            "due_at": due_at,
-        }
-    )
+    """Record a URL for the frontier (FoundRow)."""
+    key, host = rules.located[url]
+    place = (*rules.place_of(host), source, fetch_kind, depth, redirects, parent_key, due_at)
+    out["found"].append(FoundRow(key, url, host, *place))
 
 
-def add_links(out: Row, item: Row, links: Iterable[NamedUrl], rules: ParseRules) -> None:
+def add_links(out: ParsedRow, item: Row, links: Iterable[Link], rules: ParseRules) -> None:
     """Record links with their keys, and each distinct one that may be crawled for the frontier."""
     seen: set[str] = set()
-    parse = rules.cfg.parse
+    parse, located, rows = rules.cfg.parse, rules.located, out["links"]
     cap = parse.outlinks_low_quality if item["quality"] < parse.low_quality else parse.outlinks
-    for n, link in enumerate(links):
-        is_redirect = link.kind == "redirect"
-        depth = item["depth"] + (not is_redirect)
-        refused = link.refused
+    from_key, from_url = item["url_key"], item["url"]
+    reasons = rules.scope_at(item["depth"] + 1, True)
+    for n, (kind, url, anchor, rel, _, refused, _) in enumerate(links):
         key, host = None, None
         if refused is None or refused == Reason.NOFOLLOW:
-            key, host = rules.locate(link.url)
+            key, host = located[url]
         if refused is None:
-            refused = _refuse_link(link.kind, link.url, depth, item, rules)
-        if refused is None and len(seen) >= cap and link.url not in seen:
-            refused = Reason.OUTLINK_CAP
-        out["links"].append(
-            {
-                "n": n,
-                "from_key": item["url_key"],
-                "from_url": item["url"],
-                "to_key": key,
-                "to_url": link.url if refused is None else link.url[:MAX_CELL_CHARS],
-                "to_host": host,
-                "anchor": link.anchor[:MAX_CELL_CHARS],
-                "rel": link.rel[:MAX_CELL_CHARS],
-                "kind": link.kind,
-                "refused": None if refused is None else str(refused),
-            }
-        )
-        if refused is None and link.url not in seen:
-            seen.add(link.url)
-            source = link.kind if link.kind in ("redirect", "canonical") else "link"
-            kinds = {"feed": "feed", "redirect": item["kind"]}
-            fetch_kind = kinds.get(link.kind, "page")
-            redirects = item["redirects"] + 1 if is_redirect else 0
-            add_found(
-                out,
-                rules,
-                link.url,
-                depth,
-                source,
-                fetch_kind,
-                item["url_key"],
-                redirects=redirects,
-            )
+            plain = kind in _PLAIN_KINDS
+            refused = reasons[url] if plain else _refuse_link(kind, url, item, rules)
+            if refused is None and url not in seen:
+                if len(seen) >= cap:
+                    refused = Reason.OUTLINK_CAP
+                else:
+                    seen.add(url)
+                    _add_target(out, kind, url, item, rules)
+        if refused is not None:
+            url = url[:MAX_CELL_CHARS]
+        cells = anchor[:MAX_CELL_CHARS], rel[:MAX_CELL_CHARS], kind, refused
+        rows.append((n, from_key, from_url, key, url, host, *cells))
 
 
-def _refuse_link(kind: str, url: str, depth: int, item: Row, rules: ParseRules) -> Reason | None:
-    if kind not in CRAWLED_KINDS and not (kind == "feed" and rules.cfg.frontier.feeds):
-        return Reason.MEDIA_NOT_CRAWLED
-    if kind == "redirect" and (item["redirects"] or 0) >= rules.cfg.fetch.max_redirects:
+def _add_target(out: ParsedRow, kind: str, url: str, item: Row, rules: ParseRules) -> None:
+    """Record the target of a link for the frontier."""
+    is_redirect = kind == "redirect"
+    depth = item["depth"] + (not is_redirect)
+    source = kind if is_redirect or kind == "canonical" else "link"
+    fetch_kind = item["kind"] if is_redirect else "feed" if kind == "feed" else "page"
+    redirects = item["redirects"] + 1 if is_redirect else 0
+    key = item["url_key"]
+    add_found(out, rules, url, depth, source, fetch_kind, key, redirects=redirects)
+
+
+def _refuse_link(kind: str, url: str, item: Row, rules: ParseRules) -> Reason | None:
+    """Why a link of no plain kind is not followed."""
+    is_feed, depth = kind == "feed", item["depth"]
+    if kind != "redirect":
+        crawled = is_feed and rules.cfg.frontier.feeds
+        return rules.refuse(url, depth + 1, False) if crawled else Reason.MEDIA_NOT_CRAWLED
+    if (item["redirects"] or 0) >= rules.cfg.fetch.max_redirects:
         return Reason.REDIRECT_TOO_LONG
-    return rules.refuse(url, depth, kind != "feed")
+    return rules.refuse(url, depth)

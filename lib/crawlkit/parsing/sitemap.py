@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from crawlkit import __version__
 from crawlkit.outcomes import Reason
-from crawlkit.parsing.discovery import ParseRules, Row, add_found, add_reject, new_result
+from crawlkit.parsing.discovery import ParsedRow, ParseRules, Row, add_found, add_reject, new_result
 from crawlkit.rules.feeds.collect import Sitemap
 from crawlkit.rules.feeds.sitemaps import parse
 from crawlkit.rules.http.content_types import media_type
@@ -18,7 +18,7 @@ from crawlkit.rules.page.encoding import header_charset
 FEEDS = ("rss", "atom")
 
 
-def read_sitemap(out: Row, item: Row, body: bytes, cut: bool, rules: ParseRules) -> bool:
+def read_sitemap(out: ParsedRow, item: Row, body: bytes, cut: bool, rules: ParseRules) -> bool:
     """Record what a sitemap or feed names in `out`; False: it is neither, so read it as a page.
 
     An entry dated after our copy makes its URL due (fold); a date in the future is no evidence.
@@ -74,7 +74,7 @@ def _list_urls(sitemap: Sitemap) -> Iterator[tuple[str, float | None, str]]:
         yield entry.url, entry.lastmod, "page"
 
 
-def read_robots_sitemaps(row: Row, rules: ParseRules) -> Row:
+def read_robots_sitemaps(row: Row, rules: ParseRules) -> ParsedRow:
     """The row of PARSED_SCHEMA for one robots.txt: its sitemaps, or a try of /sitemap.xml.
 
     row: origin, capture_id, sitemaps, depth (of the origin's shallowest page of the round).

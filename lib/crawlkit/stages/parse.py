@@ -11,12 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
-
-import pyarrow as pa
 
 from crawlkit.config import Config
 from crawlkit.engine.frame import NO_STRINGS, Batches, Frame, Tasks
+from crawlkit.parsing.batches import to_batch
 from crawlkit.parsing.capture import ReadRecord
 from crawlkit.parsing.child import parse_isolated, warm_up
 from crawlkit.parsing.discovery import ParseRules
@@ -28,6 +28,7 @@ from crawlkit.tables.ddl import arrow_schema, split_fields
 READS = ("captures", "crawldb_log", "fetchlist", "host_ranks", "robots")  # and WARC records
 WRITES = ("crawldb_log", "links", "pages", "rejects")
 BATCH = 64
+CHILD_BATCHES = 256  # that one child parses: the next one has all to learn again
 
 
 def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Frame | None) -> Frame:
@@ -90,14 +91,17 @@ class ParseTask:
         warm_up(ParseRules(self.cfg, self.now))
 
     def __call__(self, batches: Batches) -> Batches:
+        groups = (
+            batch.slice(start, BATCH)
+            for batch in batches
+            for start in range(0, batch.num_rows, BATCH)
+        )
         rules, schema = None, arrow_schema(PARSED_SCHEMA)
-        for batch in batches:
+        while some := list(islice(groups, CHILD_BATCHES)):
             if rules is None:
                 rules = ParseRules(self.cfg, self.now)
                 warm_up(rules)
-            rows = batch.to_pylist()
-            groups = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
-            yield from parse_isolated(groups, self.read, rules, schema)
+            yield from parse_isolated(some, self.read, rules, schema)
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,7 @@ def _read_sitemaps(cfg: Config, now: float, batches: Batches) -> Batches:
     rules = ParseRules(cfg, now)
     for batch in batches:
         found = [read_robots_sitemaps(r, rules) for r in batch.to_pylist()]
-        yield pa.RecordBatch.from_pylist(found, arrow_schema(PARSED_SCHEMA))
+        yield to_batch(found, arrow_schema(PARSED_SCHEMA))
 
 
 _VOUCHING = "url string, vouched array<string>"
