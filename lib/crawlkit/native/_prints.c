@@ -12,20 +12,21 @@
 #endif
 
 typedef unsigned char byte;
-enum { API = 1 }; /* of the functions: native/__init__.py */
-enum { N_KNOWN = 1 << 14, MAX_KNOWN = 23, N_PERMUTATIONS = 128 };
+enum { API = 2 }; /* of the functions: native/__init__.py */
+enum { N_KNOWN = 1 << 16, MAX_KNOWN = 23, N_PERMUTATIONS = 128 };
 typedef struct { uint64_t hash; byte length, word[MAX_KNOWN]; } known_t;
 /* Scripts written without spaces (fingerprint.py, _NO_SPACES). */
 static const Py_UCS4 NO_SPACES[][2] = {{0xE00, 0xEFF}, {0x1000, 0x109F}, {0x1780, 0x17FF}, {0x3040, 0x30FF}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0x20000, 0x3FFFF}};
 static known_t *KNOWN; /* words met before, each in the one place where it may stand */
 
 enum { SEPARATES, CONTINUES, ALONE }; /* what a character is: between words, in one, or one by itself */
+static byte IN_WORD[128]; /* of ASCII */
 
 /* What the character that `at` begins with is, and its bytes; bytes that are no UTF-8 separate. */
 static int character_at(const byte *at, const byte *end, size_t *length) {
     const byte c = *at;
     *length = 1;
-    if (c < 0x80) return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ? CONTINUES : SEPARATES;
+    if (c < 0x80) return IN_WORD[c] ? CONTINUES : SEPARATES;
     const int more = c < 0xC2 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : c < 0xF5 ? 3 : 0;
     if (!more || end - at <= more) return SEPARATES;
     Py_UCS4 ch = c & (0x3F >> more);
@@ -71,7 +72,7 @@ static uint64_t mixed(uint64_t h) {
 }
 
 /* Sorts by bytes from the lowest on; `other` has room for as many. */
-static void sort(uint64_t *hashes, uint64_t *other, size_t n) {
+static void sort_by_bytes(uint64_t *hashes, uint64_t *other, size_t n) {
     for (int shift = 0; shift < 64; shift += 8) {
         size_t counts[256] = {0}, at = 0;
         for (size_t i = 0; i < n; i++) counts[hashes[i] >> shift & 255]++;
@@ -82,6 +83,28 @@ static void sort(uint64_t *hashes, uint64_t *other, size_t n) {
         for (size_t i = 0; i < n; i++) other[counts[hashes[i] >> shift & 255]++] = hashes[i];
         uint64_t *swapped = hashes;
         hashes = other, other = swapped;
+    }
+}
+
+/* Sorts into `sorted`, by the highest bits first: hashes are spread evenly, so that few share them. */
+static void sort(uint64_t *hashes, uint64_t *sorted, size_t n) {
+    enum { BITS = 11, FEW = 32 };
+    uint32_t ends[1 << BITS] = {0}, at = 0;
+    for (size_t i = 0; i < n; i++) ends[hashes[i] >> (64 - BITS)]++;
+    for (int b = 0; b < 1 << BITS; b++) {
+        const uint32_t count = ends[b];
+        ends[b] = at, at += count;
+    }
+    for (size_t i = 0; i < n; i++) sorted[ends[hashes[i] >> (64 - BITS)]++] = hashes[i];
+    for (size_t b = 0, start = 0; b < 1 << BITS; start = ends[b++]) {
+        if (ends[b] - start > FEW) sort_by_bytes(sorted + start, hashes + start, ends[b] - start);
+        else
+            for (size_t i = start + 1; i < ends[b]; i++) {
+                const uint64_t h = sorted[i];
+                size_t to = i;
+                for (; to > start && sorted[to - 1] > h; to--) sorted[to] = sorted[to - 1];
+                sorted[to] = h;
+            }
     }
 }
 
@@ -107,7 +130,14 @@ static PyObject *shingle_hashes(PyObject *self, PyObject *args) {
         while (at < end && (is = character_at(at, end, &length)) == SEPARATES) at += length;
         if (is == SEPARATES) break;
         const byte *word = at;
-        for (at += length; is == CONTINUES && at < end && character_at(at, end, &length) == CONTINUES; at += length);
+        at += length;
+        while (is == CONTINUES && at < end) {
+            if (*at < 0x80) {
+                if (!IN_WORD[*at]) break;
+                at++;
+            } else if (character_at(at, end, &length) != CONTINUES) break;
+            else at += length;
+        }
         if (hash_of(hashes, word, (size_t)(at - word), &third)) goto done;
         if (n++ >= 2) found[n - 3] = mixed(first * by[0] + second * by[1] + third * by[2]);
         first = second, second = third;
@@ -115,8 +145,8 @@ static PyObject *shingle_hashes(PyObject *self, PyObject *args) {
     if (!found) goto done;
     n = n > 2 ? n - 2 : 0;
     sort(found, found + room, n);
-    for (size_t i = 0; i < n; i++)
-        if (!i || found[i] != found[distinct - 1]) found[distinct++] = found[i];
+    for (const uint64_t *h = found + room; h < found + room + n; h++)
+        if (!distinct || *h != found[distinct - 1]) found[distinct++] = *h;
     out = PyByteArray_FromStringAndSize((const char *)found, (Py_ssize_t)(distinct * sizeof *found));
 done:
     PyMem_Free(found);
@@ -124,71 +154,95 @@ done:
     return out;
 }
 
-enum { N_FOLDED = 0x2500, MAX_FOLDED = 7 };
-static struct { byte length, utf8[MAX_FOLDED]; } FOLDED[N_FOLDED]; /* characters before the symbols, case-folded; length 0: not looked up yet */
-typedef struct { byte *data; size_t size, room; } bytes_t;
+/* A character's normal form where it stands alone: UTF-8, or how it is to be taken. */
+enum { N_FORMS = 0x3100, MAX_FORM = 7, SPACE = 8, NOTHING = 9 };
+static struct { byte length, utf8[MAX_FORM]; } FORMS[N_FORMS];
+typedef struct { byte *data; size_t size, room; int space; } bytes_t;
+/* Characters whose normal form does not depend on their neighbours, if these are such characters too: none of them, decomposed, begins with one that joins
+ * what is before it. Those of the second list are their own normal form. */
+static const Py_UCS4 APART[][2] = {{0, 0x2FF}, {0x370, 0x482}, {0x48A, 0x556}, {0x559, 0x58F}, {0x5D0, 0x5F4}, {0x600, 0x60F},
+    {0x61B, 0x64A}, {0x660, 0x66F}, {0x671, 0x6D5}, {0x6EE, 0x6FF}, {0x1E00, 0x1FFF}, {0x2000, 0x20CF}, {0x2100, 0x2BFF}, {0x3000, 0x3029}, {0x3030, 0x3098}, {0x309B, 0x30FF}};
+static const Py_UCS4 AS_IT_IS[][2] = {{0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFE0F, 0xFE0F}, {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}};
+#define IS_IN(ch, ranges) is_in(ch, ranges, sizeof ranges / sizeof *ranges)
 
+static int is_in(Py_UCS4 ch, const Py_UCS4 ranges[][2], size_t n) {
+    size_t i = 0;
+    while (i < n && ch > ranges[i][1]) i++;
+    return i < n && ch >= ranges[i][0];
+}
+
+/* Appends what is not white space, behind a space if there was some. */
 static int append(bytes_t *b, const void *data, size_t n) {
-    if (b->room - b->size < n) {
+    if (b->room - b->size < n + 1) {
         const size_t room = 2 * b->room + n + 64;
         byte *grown = PyMem_Realloc(b->data, room);
         if (!grown) { PyErr_NoMemory(); return -1; }
         b->data = grown, b->room = room;
     }
+    if (b->space && b->size) b->data[b->size++] = ' ';
+    b->space = 0;
     memcpy(b->data + b->size, data, n);
     b->size += n;
     return 0;
 }
 
-/* Appends characters from..to of a text, case-folded; one alone is remembered where it can be. */
-static int append_folded(bytes_t *b, PyObject *text, Py_ssize_t from, Py_ssize_t to, Py_UCS4 ch) {
-    PyObject *part = PyUnicode_Substring(text, from, to), *folded = part ? PyObject_CallMethod(part, "casefold", NULL) : NULL;
-    PyObject *utf8 = folded ? PyUnicode_AsEncodedString(folded, "utf-8", "replace") : NULL;
-    const int failed = !utf8 || append(b, PyBytes_AS_STRING(utf8), (size_t)PyBytes_GET_SIZE(utf8));
-    if (!failed && to - from == 1 && ch < N_FOLDED && PyBytes_GET_SIZE(utf8) <= MAX_FOLDED) {
-        FOLDED[ch].length = (byte)PyBytes_GET_SIZE(utf8);
-        memcpy(FOLDED[ch].utf8, PyBytes_AS_STRING(utf8), FOLDED[ch].length);
-    }
-    Py_XDECREF(part);
-    Py_XDECREF(folded);
-    Py_XDECREF(utf8);
-    return failed ? -1 : 0;
+static int append_utf8(bytes_t *b, Py_UCS4 ch) {
+    const byte four[] = {(byte)(0xF0 | ch >> 18), (byte)(0x80 | (ch >> 12 & 63)), (byte)(0x80 | (ch >> 6 & 63)), (byte)(0x80 | (ch & 63))};
+    const byte three[] = {(byte)(0xE0 | ch >> 12), (byte)(0x80 | (ch >> 6 & 63)), (byte)(0x80 | (ch & 63))};
+    return ch < 0x10000 ? append(b, three, 3) : append(b, four, 4);
 }
 
-PyDoc_STRVAR(folded_doc,
-"folded(text)\n\n"
-"A text case-folded, its white space collapsed, in UTF-8 (surrogates become `?`).");
+/* Looks a character's form up; 1: it has none of those that are remembered. */
+static int learn(Py_UCS4 ch, PyObject *normal) {
+    PyObject *text = PyUnicode_FromOrdinal((int)ch), *form = text ? PyObject_CallOneArg(normal, text) : NULL;
+    Py_ssize_t n = 0, spaces = 0;
+    const char *utf8 = form ? PyUnicode_AsUTF8AndSize(form, &n) : NULL;
+    int odd = !utf8 ? -1 : n > MAX_FORM;
+    const Py_ssize_t chars = odd ? 0 : PyUnicode_GET_LENGTH(form);
+    for (Py_ssize_t i = 0; i < chars; i++) spaces += Py_UNICODE_ISSPACE(PyUnicode_READ_CHAR(form, i));
+    odd = odd ? odd : spaces && chars > 1;
+    if (!odd) {
+        FORMS[ch].length = !n ? NOTHING : spaces ? SPACE : (byte)n;
+        memcpy(FORMS[ch].utf8, utf8, (size_t)n);
+    }
+    Py_XDECREF(text);
+    Py_XDECREF(form);
+    return odd;
+}
 
-static PyObject *folded(PyObject *self, PyObject *text) {
-    if (!PyUnicode_Check(text) || PyUnicode_READY(text)) return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "a str is wanted");
+PyDoc_STRVAR(normal_form_doc,
+"normal_form(text, normal)\n\n"
+"The normal form of a text in UTF-8, where it is that of its characters one by one; else None. normal: str -> its normal form, white space as it\n"
+"is; always the same one.");
+
+static PyObject *normal_form(PyObject *self, PyObject *args) {
+    PyObject *text, *normal, *out = NULL;
+    if (!PyArg_ParseTuple(args, "UO", &text, &normal)) return NULL;
     const Py_ssize_t n = PyUnicode_GET_LENGTH(text);
     const int kind = PyUnicode_KIND(text);
     const void *data = PyUnicode_DATA(text);
-    bytes_t b = {PyMem_Malloc((size_t)n + 64), 0, (size_t)n + 64};
-    PyObject *out = NULL;
-    int space = 0;
-    if (!b.data) return PyErr_NoMemory();
-    for (Py_ssize_t i = 0, j; i < n; i = j) {
-        const Py_UCS4 ch = PyUnicode_READ(kind, data, i);
-        j = i + 1;
-        if (Py_UNICODE_ISSPACE(ch)) {
-            space = b.size > 0;
+    bytes_t b = {PyMem_Malloc((size_t)n + 64), 0, (size_t)n + 64, 0};
+    int odd = b.data ? 0 : -1;
+    if (odd) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; !odd && i < n; i++) {
+        Py_UCS4 ch = PyUnicode_READ(kind, data, i);
+        if (ch >= 0xFF01 && ch <= 0xFF5E) ch -= 0xFEE0; /* wide forms of ASCII */
+        if (ch >= N_FORMS) {
+            odd = IS_IN(ch, AS_IT_IS) ? append_utf8(&b, ch) : 1;
             continue;
         }
-        if (space && append(&b, " ", 1)) goto done;
-        space = 0;
-        if (ch < 0x80) {
-            const byte low = ch >= 'A' && ch <= 'Z' ? (byte)(ch | 0x20) : (byte)ch;
-            if (append(&b, &low, 1)) goto done;
-        } else if (ch < N_FOLDED && FOLDED[ch].length) {
-            if (append(&b, FOLDED[ch].utf8, FOLDED[ch].length)) goto done;
-        } else {
-            while (ch >= N_FOLDED && j < n && PyUnicode_READ(kind, data, j) >= N_FOLDED && !Py_UNICODE_ISSPACE(PyUnicode_READ(kind, data, j))) j++;
-            if (append_folded(&b, text, i, j, ch)) goto done;
+        if (!FORMS[ch].length) odd = IS_IN(ch, APART) ? learn(ch, normal) : 1;
+        if (odd) break;
+        const byte length = FORMS[ch].length;
+        if (length == 1 && !b.space && b.size < b.room) { /* most of them */
+            b.data[b.size++] = FORMS[ch].utf8[0];
+            continue;
         }
+        if (length == SPACE) b.space = 1;
+        else if (length != NOTHING) odd = append(&b, FORMS[ch].utf8, length);
     }
-    out = PyBytes_FromStringAndSize((const char *)b.data, (Py_ssize_t)b.size);
-done:
+    if (!odd) out = PyBytes_FromStringAndSize((const char *)b.data, (Py_ssize_t)b.size);
+    else if (odd > 0) out = Py_NewRef(Py_None);
     PyMem_Free(b.data);
     return out;
 }
@@ -260,12 +314,13 @@ static PyObject *signatures(PyObject *self, PyObject *args) {
     return out;
 }
 
-static PyMethodDef METHODS[] = {{"shingle_hashes", shingle_hashes, METH_VARARGS, shingle_hashes_doc}, {"folded", folded, METH_O, folded_doc}, {"signatures", signatures, METH_VARARGS, signatures_doc}, {0}};
+static PyMethodDef METHODS[] = {{"shingle_hashes", shingle_hashes, METH_VARARGS, shingle_hashes_doc}, {"normal_form", normal_form, METH_VARARGS, normal_form_doc}, {"signatures", signatures, METH_VARARGS, signatures_doc}, {0}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "crawlkit.native._prints", "Normal forms of texts, hashes of shingles and their signatures, in C.", -1, METHODS, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__prints(void) {
     const uint16_t one = 1;
     if (!*(const byte *)&one) return PyErr_Format(PyExc_ImportError, "signatures are stored little-endian"); /* the fallback turns them */
+    for (int b = 0; b < 128; b++) IN_WORD[b] = (b >= '0' && b <= '9') || ((b | 0x20) >= 'a' && (b | 0x20) <= 'z');
     for (int b = 0; b < 256; b++) {
         SPREAD[b] = 0;
         for (int bit = 0; bit < 8; bit++) SPREAD[b] |= (uint64_t)(b >> bit & 1) << 8 * bit;

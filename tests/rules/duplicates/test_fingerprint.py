@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,6 +167,30 @@ NATIVE_TEXT = st.lists(
 ).map("".join)
 
 
+def plainly(text: str) -> bytes:
+    """`_normalize` without the part in C."""
+    return " ".join(fingerprints._normal(text).split()).encode("utf-8", "replace")
+
+
+@pytest.mark.waits
+def test_a_character_that_joins_what_is_before_it_has_no_form_of_its_own():
+    native = pytest.importorskip(
+        "crawlkit.native._prints",
+        reason="the parts in C are not built: needs a C compiler and Python's headers",
+    )
+    every = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    parts = [unicodedata.decomposition(c).split() for c in every]
+    seconds = {chr(int(p[1], 16)) for p in parts if len(p) == 2 and p[0][0] != "<"}
+    seconds |= {chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # of Hangul
+    with_form = 0
+    for char in every:
+        if native.normal_form(char, fingerprints._normal) is not None:
+            first = unicodedata.normalize("NFKD", char)[0]
+            assert not unicodedata.combining(first) and first not in seconds, hex(ord(char))
+            with_form += 1
+    assert with_form > 40_000
+
+
 @pytest.mark.waits
 @given(NATIVE_TEXT, st.integers(0, 40))
 def test_the_part_in_c_says_what_its_fallback_says(text, most):
@@ -173,8 +198,9 @@ def test_the_part_in_c_says_what_its_fallback_says(text, most):
         "crawlkit.native._prints",
         reason="the parts in C are not built: needs a C compiler and Python's headers",
     )
+    normalized = plainly(text)
     for _ in range(2):  # met for the first time, and remembered
-        assert (normalized := native.folded(text)) == fingerprints.folded(text)
+        assert native.normal_form(text, fingerprints._normal) in (normalized, None)
     for n in (most, 100_000):
         found = native.shingle_hashes(normalized, _WORDS, n, fingerprints.SHINGLE)
         assert found == fingerprints.shingle_hashes(normalized, _WORDS, n, fingerprints.SHINGLE)
@@ -186,15 +212,18 @@ def test_the_part_in_c_says_what_its_fallback_says(text, most):
 
 
 @pytest.mark.waits
-def test_every_character_is_folded_and_told_from_a_separator_as_its_fallback_does():
+def test_every_character_is_normalised_and_told_from_a_separator_as_its_fallback_does():
     native = pytest.importorskip(
         "crawlkit.native._prints",
         reason="the parts in C are not built: needs a C compiler and Python's headers",
     )
     for start in [*range(0, 0x32000, 0x400), 0xE0000, 0x10FC00]:
         text = "".join(f"a{chr(c)}b " for c in range(start, start + 0x400))
-        normalized = native.folded(text)
-        assert normalized == fingerprints.folded(text)
+        normalized = plainly(text)
+        for char in text[1::4]:
+            mixed = f"e{char}i {char}{char} "
+            form = native.normal_form(mixed, fingerprints._normal)
+            assert form in (plainly(mixed), None)
         assert native.shingle_hashes(
             normalized, _WORDS, 100_000, fingerprints.SHINGLE
         ) == fingerprints.shingle_hashes(normalized, _WORDS, 100_000, fingerprints.SHINGLE)

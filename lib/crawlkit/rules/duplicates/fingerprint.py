@@ -71,16 +71,18 @@ def normalize_text(text: str) -> str:
 
 def _normalize(text: str) -> bytes:
     """`normalize_text` in UTF-8."""
+    if _normal_form is not None and (form := _normal_form(text, _normal)) is not None:
+        return bytes(form)
+    return " ".join(_normal(text).split()).encode("utf-8", "replace")
+
+
+def _normal(text: str) -> str:
+    """`normalize_text`, white space as it is."""
     if not text.isascii():
         if any(c in text for c in _INVISIBLE):  # nearly never
             text = text.translate(_WITHOUT_INVISIBLE)
         text = unicodedata.normalize("NFKC", text)
-    return _folded(text)
-
-
-def folded(text: str) -> bytes:
-    """Pure-Python fallback of `_prints.folded`."""
-    return " ".join(text.casefold().split()).encode("utf-8", "replace")
+    return text.casefold()
 
 
 def words(normalized: bytes) -> list[bytes]:
@@ -204,7 +206,7 @@ def _minhash(hashes: np.ndarray, a: np.ndarray, b: np.ndarray) -> bytes:
 
 
 _part = native.load("_prints")
-_folded = _part.folded if _part else folded
+_normal_form = _part.normal_form if _part else None
 _shingle_hashes = _part.shingle_hashes if _part else shingle_hashes
 _signatures = _part.signatures if _part else signatures
 
