@@ -30,7 +30,7 @@ class Outcome(StrEnum):
     FETCHED = "fetched"  # 2xx stored
     NOT_MODIFIED = "not_modified"  # 304
     REDIRECTED = "redirected"  # 3xx with a usable Location
-    HTTP_ERROR = (  # 4xx, 5xx, or a 3xx that leads nowhere; reason http_4xx, http_5xx, http_3xx
+    HTTP_ERROR = (  # 4xx, 5xx, or a 3xx that leads nowhere; reason http_404, http_5xx ...
         "http_error"
     )
     FAILED = "failed"  # no complete answer; reason says why
@@ -94,7 +94,11 @@ class Reason(StrEnum):
     CONTENT_ENCODING = "content_encoding"
     # statuses
     HTTP_3XX = "http_3xx"
-    HTTP_4XX = "http_4xx"
+    HTTP_403 = "http_403"
+    HTTP_404 = "http_404"
+    HTTP_410 = "http_410"
+    HTTP_429 = "http_429"
+    HTTP_4XX = "http_4xx"  # the others
     HTTP_5XX = "http_5xx"
     REDIRECT_INVALID = "redirect_invalid"
     REDIRECT_LOOP = "redirect_loop"

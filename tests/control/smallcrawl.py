@@ -89,7 +89,7 @@ def fill(crawl: Crawl) -> None:
             dead,
             state="dead",
             next_fetch=None,
-            error_type="http_4xx",
+            error_type="http_404",
             error_detail="404",
             last_status=404,
         ),
@@ -112,7 +112,7 @@ def fill(crawl: Crawl) -> None:
                 ended=None,
                 robots_line="Disallow: /private",
             ),
-            capture(dead, 3, outcome="http_error", reason="http_4xx", status=404),
+            capture(dead, 3, outcome="http_error", reason="http_404", status=404),
         ],
     )
     bucket = rows[0]["host_bucket"]

@@ -52,7 +52,7 @@ def test_a_forbidden_url(crawl):
 
 def test_a_dead_url(crawl):
     x = explain(crawl, "http://a.test/dead", NOW + 10)
-    assert any("dead: http_4xx 404" in w for w in x["why"])
+    assert any("dead: http_404 404" in w for w in x["why"])
     run_command(crawl, "recrawl", {"urls": ["http://a.test/dead"]}, actor="me")
     assert any("recrawl" in w for w in explain(crawl, "http://a.test/dead")["why"][-1:])
 

@@ -308,7 +308,7 @@ def test_every_documented_query_runs_and_answers(crawled):
     assert {r.from_url for r in rows("9")} and all(
         job.read("links").where(f"to_url = '{fetched}'").count() for _ in (0,)
     )
-    assert {r.reason for r in rows("10")} >= {"dns_nxdomain", "http_4xx"}
+    assert {r.reason for r in rows("10")} >= {"dns_nxdomain", "http_404"}
     rows("11")
     assert {r.from_url for r in rows("12")} >= {
         u for u, r in answer.rows.items() if r.state == "redirected"

@@ -166,7 +166,7 @@ def floods(size: int) -> dict[str, Expected]:
         "zstd bomb": (packed("zstd", bomb("zstd", size)), fetched, None),
         "bomb as an error page": (
             packed("gzip", bomb("gzip", size), 403),
-            ("http_error", "http_4xx"),
+            ("http_error", "http_403"),
             None,
         ),
         "bomb of a challenge": (
@@ -177,7 +177,7 @@ def floods(size: int) -> dict[str, Expected]:
         "empty members": (packed("gzip", empty_gzip * 100_000), fetched, None),
         "empty members of an error": (
             packed("gzip", empty_gzip * 100_000, 404),
-            ("http_error", "http_4xx"),
+            ("http_error", "http_404"),
             None,
         ),
         "empty frames": (packed("zstd", empty_zstd * 100_000), fetched, None),

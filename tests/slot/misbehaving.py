@@ -45,7 +45,9 @@ class Served:
 def outcome_of(status: int) -> tuple[str, str | None]:
     if 200 <= status < 300:
         return "fetched", None
-    return "http_error", "http_3xx" if status < 400 else "http_4xx" if status < 500 else "http_5xx"
+    if status in (403, 404, 410, 429):
+        return "http_error", f"http_{status}"
+    return "http_error", f"http_{status // 100}xx"
 
 
 def _of_table() -> list[Served]:
@@ -303,7 +305,7 @@ ADDED = [
         "8.3",
         answer(404, "Content-Type: video/mp4", "Content-Length: 1", body=b"x"),
         "http_error",
-        "http_4xx",
+        "http_404",
         404,
         b"x",
     ),

@@ -93,7 +93,7 @@ def test_a_second_run_changes_nothing(tmp_path):
     ("reply", "expected"),
     [
         (Reply(200, HTML, b""), ("fetched", None)),
-        (Reply(404), ("http_error", "http_4xx")),
+        (Reply(404), ("http_error", "http_404")),
         (Reply(503), ("http_error", "http_5xx")),
         (Reply(301, [("Location", "/x")]), ("redirected", None)),
         (Reply(301, [("Location", "http://[bad")]), ("http_error", "url_invalid")),
@@ -238,10 +238,10 @@ def test_what_does_not_fit_is_given_back_at_once_with_the_reason(tmp_path):
     reasons = {h: [told(io)[f"http://{h}/{i}"][1] for i in range(6)] for h in sites}
     assert reasons["a.test"] == ["http_5xx"] + ["retry_after"] * 5
     assert reasons["b.test"] == ["http_5xx"] * 5 + ["breaker_open"]
-    assert reasons["c.test"] == ["http_4xx"] + ["host_blocked"] * 5
-    assert reasons["d.test"] == ["http_4xx"] + ["host_day_quota"] * 5
-    assert reasons["g.test"] == ["http_4xx"] * 2 + ["host_cycle_quota"] * 4
-    assert reasons["e.test"] == ["http_4xx"] * 6  # robots.txt no longer asks for a delay
+    assert reasons["c.test"] == ["http_403"] + ["host_blocked"] * 5
+    assert reasons["d.test"] == ["http_404"] + ["host_day_quota"] * 5
+    assert reasons["g.test"] == ["http_404"] * 2 + ["host_cycle_quota"] * 4
+    assert reasons["e.test"] == ["http_404"] * 6  # robots.txt no longer asks for a delay
     assert reasons["f.test"] == ["retry_after"] * 6
     assert web.asked("f.test") == []
 

@@ -59,7 +59,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "writer": lambda r: r.choice(["parse", "update", "inject-1"]),
     "round_id": lambda r: r.choice(["r000001", "r000002"]),
     "outcome": lambda r: r.choice(["fetched", "http_error", "failed", "deferred", "redirected"]),
-    "reason": lambda r: r.choice([None, "http_4xx", "read_timeout"]),
+    "reason": lambda r: r.choice([None, "http_404", "read_timeout"]),
     "record_type": lambda r: r.choice([None, "response", "revisit"]),
     "capture_id": lambda r: f"c{r.randrange(30)}",
     "revisit_of": lambda r: r.choice([None, f"c{r.randrange(30)}"]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import select
 import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -73,6 +74,8 @@ def guard(run: Callable[[], T]) -> T:
     except typer.Exit:
         raise
     except Exception as e:
+        if isinstance(e, BrokenPipeError) and is_unread():
+            raise typer.Exit(0) from None
         code = getattr(e, "exit_code", None)
         if isinstance(code, int):
             text = getattr(e, "strerror", None) or str(e)
@@ -81,6 +84,13 @@ def guard(run: Callable[[], T]) -> T:
         if failure is None:
             raise
         raise fail(*failure) from None
+
+
+def is_unread(descriptor: int = 1) -> bool:
+    """Whether the reader of standard output (or of a copy of it) has closed its pipe."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def fail(message: str, code: int) -> typer.Exit:

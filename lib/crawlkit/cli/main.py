@@ -6,13 +6,17 @@ tests/cli/test_main.py holds the table against the verbs themselves.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 import typer
 
+from crawlkit.cli.errors import is_unread
 from crawlkit.cli.root import app
 
 # verb -> its module, its line in `crawlkit --help`
@@ -80,7 +84,10 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "sql": ("sql", "Ask the tables by SQL."),
     "hosts": ("sql", "Hosts with their delay, health and pages."),
-    "errors": ("sql", "Newest failures with their reasons."),
+    "errors": (
+        "sql",
+        "Newest failures with their reasons, the pages that link there, and how many there are.",
+    ),
     "normalize": ("check", "The canonical form of URLs. Exit 2 if one is refused."),
     "scope-test": (
         "check",
@@ -305,9 +312,40 @@ def _decode(word: str) -> str:
 
 
 def main() -> None:
-    """Entry point of the `crawlkit` command."""
+    """The command line of this process. Raises SystemExit with its exit code."""
     run(sys.argv[1:])
 
 
+def start() -> NoReturn:
+    """Entry point of the `crawlkit` command: the process ends with its exit code.
+
+    It ends at once when all is said: threads of native libraries (Arrow, delta-rs, DuckDB) that
+    still run while the interpreter is taken down have aborted commands after their answer. A reader
+    that has closed its pipe (`| head`) is no error.
+    """
+    code: int | str | None = 0
+    output = -1
+    with contextlib.suppress(OSError):
+        output = os.dup(1)  # rich puts another file in its place when the reader has gone
+    try:
+        main()
+    except SystemExit as e:
+        code = e.code
+    except BrokenPipeError:
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    if code == 1 and output >= 0 and is_unread(output):  # what click and rich make of a closed pipe
+        code = 0
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code or 0)
+
+
 if __name__ == "__main__":
-    main()
+    start()

@@ -144,7 +144,7 @@ def test_a_newer_sighting_makes_it_due_and_one_of_the_same_round_does_not():
 
 
 def test_only_an_operator_wakes_the_dead():
-    past = [found(1, 0.0), fetched(2, 10.0, "http_error", 404, None, reason="http_4xx")]
+    past = [found(1, 0.0), fetched(2, 10.0, "http_error", 404, None, reason="http_404")]
     assert replay(KEY, past, Config())["state"] == "dead"
     assert replay(KEY, [*past, found(3, 20.0, due_at=20.0)], Config())["next_fetch"] is None
     row = replay(

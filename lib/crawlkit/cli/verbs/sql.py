@@ -15,6 +15,7 @@ from crawlkit.cli.root import (
     AsJson,
     ConfigFile,
     Data,
+    RoundId,
     Sets,
     app,
     emit,
@@ -28,6 +29,7 @@ from crawlkit.crawl.open_crawl import choose_engine
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.exports.cc_index import cc_table
 from crawlkit.exports.source import Source
+from crawlkit.observe.error_queries import ERROR_COUNTS, ERRORS, where_errors
 from crawlkit.observe.views import VIEWS
 from crawlkit.runtime.spark_errors import first_cause
 
@@ -38,9 +40,6 @@ _DESCRIBES = re.compile(r"\s*(SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE)
 HOSTS = (
     "SELECT host, delay_ms, avg_ms, breaker, health, errors_24h, pages, requests,"
     " next_allowed_at, flags FROM hostdb ORDER BY pages DESC, host"
-)
-ERRORS = (
-    "SELECT round_id, url, outcome, reason, status, detail FROM errors ORDER BY round_id DESC, url"
 )
 MOST_ROWS = 1000
 
@@ -163,8 +162,35 @@ def hosts(
 @app.command()
 @report_errors
 def errors(
-    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
+    data: Data = DEFAULT_DATA,
+    host: Annotated[Optional[str], typer.Option("--host", help="Of this host alone.")] = None,
+    reason: Annotated[
+        Optional[str], typer.Option("--reason", help="With this reason alone, as http_404.")
+    ] = None,
+    round_id: RoundId = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Missing robots.txt files and sitemaps too.")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="Rows at most.", min=1)] = 100,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Newest failures with their reasons."""
-    rows = ask_duckdb(data, read_config(data, config, set_), ERRORS, MOST_ROWS)
-    emit({"rows": rows}, as_json, lambda v: rows_text(v["rows"]))
+    """Newest failures with their reasons, the pages that link there, and how many there are.
+
+    \b
+    crawlkit errors --data site --reason http_404 --limit 20
+    """
+    wanted = where_errors(host, reason, round_id, all_)
+    cfg = read_config(data, config, set_)
+    rows = ask_duckdb(data, cfg, ERRORS.format(wanted=wanted, limit=limit), limit)
+    counts = ask_duckdb(data, cfg, ERROR_COUNTS.format(wanted=wanted), MOST_ROWS)
+    emit({"rows": rows, "counts": counts}, as_json, _errors_text)
+
+
+def _errors_text(v: dict[str, Any]) -> str:
+    n = sum(c["n"] for c in v["counts"])
+    by_reason = ", ".join(f"{c['reason'] or c['outcome']} {c['n']}" for c in v["counts"])
+    shown = f" (the newest {len(v['rows'])} are shown; --limit shows more)"
+    more = shown if len(v["rows"]) < n else ""
+    return f"{rows_text(v['rows'])}\n{n} failures: {by_reason}{more}" if n else "no failures"

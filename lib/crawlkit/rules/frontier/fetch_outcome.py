@@ -72,7 +72,16 @@ def judge(
         if hop.target is not None:
             return Judged(Outcome.REDIRECTED, redirect_to=hop.target)
         return Judged(Outcome.HTTP_ERROR, hop.reason or Reason.HTTP_3XX, hop.detail or None)
-    return Judged(Outcome.HTTP_ERROR, Reason.HTTP_4XX if 400 <= status < 500 else Reason.HTTP_5XX)
+    other = Reason.HTTP_4XX if 400 <= status < 500 else Reason.HTTP_5XX
+    return Judged(Outcome.HTTP_ERROR, _BY_STATUS.get(status, other))
+
+
+_BY_STATUS = {
+    403: Reason.HTTP_403,
+    404: Reason.HTTP_404,
+    410: Reason.HTTP_410,
+    429: Reason.HTTP_429,
+}
 
 
 def refused_by_robots_error(error: str | None) -> Judged | None:
