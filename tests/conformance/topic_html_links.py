@@ -9,6 +9,8 @@ from crawlkit.outcomes import Reason
 
 from tests.conformance.html_given import page_of
 
+NO_ADDRESS = (Reason.URL_INVALID, Reason.URL_HOST_EMPTY, Reason.URL_TOO_LONG)
+
 
 def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     page = page_of(given, case_dir)
@@ -36,6 +38,8 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
             dict.fromkeys(link.url for link in usable if link.kind in ("frame", "iframe"))
         ),
         "link_flags": {url: sorted(tokens) for url, tokens in flags.items()},
-        "bad_links": page.quality.bad_links,
+        "bad_links": sum(
+            link.kind in ("a", "area") and link.refused in NO_ADDRESS for link in found.links
+        ),
         "outlinks": [link.url for link in page.outlinks],
     }

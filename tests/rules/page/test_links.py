@@ -1,10 +1,17 @@
 from __future__ import annotations
 
 import pytest
-from crawlkit.outcomes import Reason
-from crawlkit.rules.page.links import MAX_LINKS, base_url, parse_refresh, read_links, srcset_urls
-from crawlkit.rules.page.markup import read_html
-from crawlkit.rules.url.canonical import canonicalize
+from crawlkit.outcomes import Reason, Refused
+from crawlkit.rules.page.links import (
+    MAX_LINKS,
+    _Known,
+    base_url,
+    parse_refresh,
+    read_links,
+)
+from crawlkit.rules.page.markup import read_html, srcset_urls
+from crawlkit.rules.url import canonical
+from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
 from hypothesis import given, strategies as st
 
 from tests.cputime import within
@@ -183,3 +190,35 @@ def test_a_srcset_of_a_million_addresses_is_read_up_to_the_limit():
         "http://site.example/a/a0",
     ] and len(images) == MAX_LINKS
     assert len(within(0.8, lambda: links("<img srcset='" + "a 1x," * 2_000_000 + "'>")).images) == 1
+
+
+BASES = st.sampled_from(
+    [
+        "http://www.site.example/a/b;jsessionid=1/c?d=e",
+        "https://site.example:81/.a/b",
+        "http://site.example/d;jsessionid=3",
+        "http://site.example/%41/index.html?q='",
+        "data:text/html,x",
+    ]
+) | st.from_regex(r"http://a\.b(:80|:81)?(/[a|./'~%;-]{0,5})?(\?[a/.'%]{0,3})?", fullmatch=True)
+POLICIES = st.sampled_from(
+    [UrlPolicy(), *(UrlPolicy(**{f"fold_{what}": True}) for what in ("www", "index", "slash"))]
+)
+
+
+@given(BASES, POLICIES, st.text("ab1./-_#", max_size=9) | st.just("index.html"))
+def test_a_plain_reference_is_what_the_whole_way_makes_of_it(base, policy, reference):
+    try:
+        expected = canonicalize(reference, base, policy), None
+    except Refused as e:
+        expected = reference, e.reason
+    assert _Known(base, "utf-8", policy)[reference] == expected
+
+
+@given(BASES)
+def test_parts_of_a_base_are_those_of_the_parser(base):
+    try:
+        expected = canonical._parse(base, None, UrlPolicy())[:3]
+    except Refused:
+        expected = None
+    assert canonical._base(base) == expected

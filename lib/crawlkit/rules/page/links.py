@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
 from ada_url import URL
 
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.page.markup import Document
+from crawlkit.rules.page.markup import Document, srcset_urls
 from crawlkit.rules.page.query_encoding import document_query
 from crawlkit.rules.page.walk import HEAD, MAX_ANCHORS, NOSCRIPT
 from crawlkit.rules.url.canonical import (
@@ -47,6 +48,9 @@ _DELAY = re.compile(
 )
 _URL_EQUALS = re.compile(rf"[uU][rR][lL][{_REFRESH_SPACE}]*=[{_REFRESH_SPACE}]*")
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]*")
+_NOT_JOINED = re.compile(
+    r"\.|//|.*/\.|\Z"
+)  # plain, but more is to do than to put it behind its base
 _REL = re.compile(r"[^\s,]+")
 
 
@@ -142,7 +146,12 @@ def read_links(
                 canonicals.append((bool(flags & HEAD), link.url))
     _canonical(out, canonicals, url)
     _refreshes(out, doc, headers, resolver, url)
-    out.links += [resolver.link(a.tag, a.href, a.text, a.rel) for a in doc.anchors]
+    out.links += [
+        resolver.link(tag, href, text, rel)
+        if rel
+        else Link(tag, (found := resolver.resolve(href))[0], text, "", "", found[1])
+        for tag, href, rel, text, _ in doc.anchors
+    ]
     out.links += [resolver.link(tag, src) for tag, src in doc.frames[:MAX_LINKS]]
     _images(out, doc, resolver)
     out.alternates = [
@@ -195,19 +204,21 @@ class _Known(dict[str, tuple[str, Reason | None]]):
         self.base = base
         self.encoding = encoding
         self.policy = policy
+        self.root, self.folder = _prefixes(base, policy)
 
     def __missing__(self, reference: str) -> tuple[str, Reason | None]:
-        found: tuple[str, Reason | None]
         head, mark, _ = reference.partition("#")
-        if (
-            mark
-            and _PLAIN.fullmatch(head)
-            and len(reference) <= MAX_URL_CHARS
-            and not self.policy.route_fragment_hosts
-        ):
+        is_plain = _PLAIN.fullmatch(head) and not self.policy.route_fragment_hosts
+        found: tuple[str, Reason | None]
+        if is_plain and mark and len(reference) <= MAX_URL_CHARS:
             found = self[head]
             if not found[1]:  # only its fragment is new
                 self[reference] = found
+                return found
+        if is_plain and not mark and self.folder and not _NOT_JOINED.match(head):
+            url = (self.root if head[0] == "/" else self.folder) + head
+            if len(url) <= MAX_URL_CHARS:
+                found = self[reference] = url, None
                 return found
         text = reference if reference.isascii() else document_query(reference, self.encoding)
         try:
@@ -216,6 +227,18 @@ class _Known(dict[str, tuple[str, Reason | None]]):
             found = reference[:MAX_WRITTEN_CHARS], e.reason
         self[reference] = found
         return found
+
+
+def _prefixes(base: str, policy: UrlPolicy) -> tuple[str, str]:
+    """What plain references are joined to: those from the root, and the others. Empty where that is
+    not all that there is to do.
+    """
+    if policy.fold_index or policy.fold_slash:
+        return "", ""
+    try:
+        return canonicalize("/x", base, policy)[:-2], canonicalize("x", base, policy)[:-1]
+    except Refused:
+        return "", ""
 
 
 class _Resolver:
@@ -234,10 +257,16 @@ class _Resolver:
         """A link as the page names it, resolved, with why it is refused."""
         url, refused = self.resolve(reference)
         if rel:
-            rel = " ".join(_REL.findall(rel[:1000].lower()))
-            if not refused and "nofollow" in rel.split():
-                refused = Reason.NOFOLLOW
+            rel, is_nofollow = _read_rel(rel[:1000])
+            refused = refused or (Reason.NOFOLLOW if is_nofollow else None)
         return Link(kind, url, anchor, rel, hreflang.strip()[:50], refused, where)
+
+
+@lru_cache(1000)
+def _read_rel(rel: str) -> tuple[str, bool]:
+    """Its tokens in lower case, and whether nofollow is one of them."""
+    tokens = _REL.findall(rel.lower())
+    return " ".join(tokens), "nofollow" in tokens
 
 
 def _link_kinds(attributes: dict[str, str]) -> Iterator[str]:
@@ -333,22 +362,6 @@ def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
     for reference in doc.media[:MAX_LINKS]:
         url, refused = resolver.resolve(reference)
         out.links.append(Link("media", url, refused=refused or Reason.MEDIA_NOT_CRAWLED))
-
-
-_SRCSET_URL = re.compile(r"[\t\n\x0c\r ,]*+([^\t\n\x0c\r ]++)")
-_SRCSET_DESCRIPTORS = re.compile(r"(?>[^,(]++|\([^)]*+\)?)*+")
-
-
-def srcset_urls(srcset: str) -> Iterator[str]:
-    """Addresses of a srcset attribute (HTML Standard, parsing a srcset attribute)."""
-    pos = 0
-    while m := _SRCSET_URL.match(srcset, pos):
-        url, pos = m[1], m.end()
-        if url.endswith(","):
-            url = url.rstrip(",")
-        else:
-            pos = _SRCSET_DESCRIPTORS.match(srcset, pos).end()  # type: ignore[union-attr]
-        yield url
 
 
 _LINK_VALUE = re.compile(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 
@@ -194,6 +195,22 @@ def _note(doc: Document, tag: str, raw: dict[str, str], flags: int, text: str) -
             doc.times.append(when)
     elif tag == "script" and "ld+json" in raw.get("type", "").lower():
         doc.json_ld.append(text)
+
+
+_SRCSET_URL = re.compile(r"[\t\n\x0c\r ,]*+([^\t\n\x0c\r ]++)")
+_SRCSET_DESCRIPTORS = re.compile(r"(?>[^,(]++|\([^)]*+\)?)*+")
+
+
+def srcset_urls(srcset: str) -> Iterator[str]:
+    """Addresses of a srcset attribute (HTML Standard, parsing a srcset attribute)."""
+    pos = 0
+    while m := _SRCSET_URL.match(srcset, pos):
+        url, pos = m[1], m.end()
+        if url.endswith(","):
+            url = url.rstrip(",")
+        else:
+            pos = _SRCSET_DESCRIPTORS.match(srcset, pos).end()  # type: ignore[union-attr]
+        yield url
 
 
 def _load_tree() -> ModuleType | None:

@@ -28,19 +28,6 @@ Headers = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Quality:
-    """Counts that quality signals are made of. Characters are those of the visible text."""
-
-    text_chars: int = 0
-    link_chars: int = 0
-    main_chars: int = 0
-    words: int = 0
-    headings: int = 0
-    links: int = 0  # a and area
-    bad_links: int = 0  # that are no address at all
-
-
-@dataclass(frozen=True)
 class Page:
     """What one body says.
 
@@ -62,7 +49,6 @@ class Page:
     text: str = ""
     main_text: str = ""
     prints: Fingerprint = Fingerprint(None, None, None)
-    quality: Quality = Quality()
     flags: tuple[str, ...] = ()
     error: str | None = None  # why the text is missing or only a part
 
@@ -123,7 +109,6 @@ def parse_page(
         text=text,
         main_text=text,
         prints=fingerprint(text),
-        quality=Quality(text_chars=len(text), main_chars=len(text), words=len(text.split())),
         error=plain.error,
     )
 
@@ -173,7 +158,6 @@ def _html_page(
         text,
         main,
         fingerprint(text),
-        _quality(doc, text, main, links),
         tuple(flags),
     )
 
@@ -187,22 +171,4 @@ def _without_nofollow(links: PageLinks, robots: RobotsDirectives) -> PageLinks:
         links=[
             link if link.refused else link._replace(refused=Reason.NOFOLLOW) for link in links.links
         ],
-    )
-
-
-_NO_ADDRESS = (Reason.URL_INVALID, Reason.URL_HOST_EMPTY, Reason.URL_TOO_LONG)
-
-
-def _quality(doc: Document, text: str, main: str, links: PageLinks) -> Quality:
-    anchors = [link for link in links.links if link.kind in ("a", "area")]
-    return Quality(
-        text_chars=len(text),
-        link_chars=sum(b.link_chars for b in doc.blocks),
-        main_chars=len(main),
-        words=(
-            text.count(" ") + text.count("\n") + 1 if text else 0
-        ),  # blocks have no other white space
-        headings=sum(tag in ("h1", "h2", "h3") for _, tag, _ in doc.elements),
-        links=len(anchors),
-        bad_links=sum(link.refused in _NO_ADDRESS for link in anchors),
     )

@@ -55,6 +55,10 @@ _REFERENCE = re.compile(
 # (WHATWG URL 1.3).
 _UNIFORM_PATH = re.compile(r"[A-Za-z0-9/._~!$&'()*+,;:@=|\[\]-]*")
 _UNIFORM_QUERY = re.compile(r"[A-Za-z0-9/._~!$&()*+,;:@=?|\[\]-]*")
+_UNIFORM_BASE = re.compile(
+    r"https?://[^/:?#]+(?::[0-9]{1,5})?(?:/(?!\.)[\w~!$&'()*+,;:@=|\[\].-]*)+(?:\?[\w/.~-]*)?",
+    re.ASCII,
+)
 _PATH_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>?^`{}\x7f]|[^\x00-\x7f]+")
 _QUERY_CHANGES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[\x00-\x20\"#<>'\x7f]|[^\x00-\x7f]+")
 _ESCAPES = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
@@ -247,7 +251,12 @@ def _base(base: str) -> tuple[str, str, str] | None:
     """(origin, path, query) of a base that references can be appended to; None: let the parser find
     the fault.
     """
+    match = _ABSOLUTE.fullmatch(base)
     try:
+        if match and _UNIFORM_BASE.fullmatch(base):  # as the parser would leave it
+            scheme, host, port, path, query = match.groups()
+            suffix = _port_suffix(scheme, port) if port else ""
+            return f"{scheme}://{_host(host)}{suffix}", path, query or ""
         return _parse(base, None, UrlPolicy())[:3]
     except Refused:
         return None
