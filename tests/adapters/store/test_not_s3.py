@@ -77,7 +77,7 @@ def test_commands(site, tmp_path):
     done = run("status", "--data", "s3://crawl/x", *sets)
     assert (
         done.code == 2
-        and done.err.startswith("crawlkit: cannot get s3://crawl/x/state/crawl.json")
+        and done.err.startswith("crawlkit: cannot get s3://crawl/x/crawl.yaml")
         and "Traceback" not in done.err
     )
     cfg = parse_config("", sets=tuple(s.removeprefix("--set=") for s in sets))
