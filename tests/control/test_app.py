@@ -284,7 +284,11 @@ def test_a_running_round_is_watched(crawl, client):
                 "done": 40,
                 "failed": 1,
                 "bytes": 1000,
+                "began": time.time() - 10,
+                "at": time.time(),
+                "recent": [10.0, 30, 900],
                 "slowest": [["a.test", 500 + slot]],
+                "waiting": [["a.test", 9 + slot, 2.0, "Crawl-delay", time.time()]],
             },
         )
     s = client.get("/v1/status").json()
@@ -298,7 +302,11 @@ def test_a_running_round_is_watched(crawl, client):
         2,
     )
     assert f["slowest"][0] == {"host": "a.test", "ms": 501}
-    assert 4 < s["pages_per_s"] <= 8
+    assert (s["pages_per_s"], f["recent"]["bytes_per_s"]) == (6.0, 180)
+    assert 7 < f["pages_per_s"] <= 8
+    longest = f["waiting"][0]
+    assert (longest["urls"], longest["why"], longest["wait_s"]) == (10, "Crawl-delay", 20.0)
+    assert f["eta_s"] == 20.0  # the longest queue, though 20 rows are 3 s at this rate
     assert (s["hosts_active"], s["errors_last_hour"]) == (7, 2)
     assert client.get("/api/v1/crawler/status").json()["domainsActive"] == 7
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io as stdio
 import json
+import re
 import threading
 import time
 from pathlib import Path
@@ -444,14 +445,31 @@ def test_progress_is_shown(tmp_path):
     with SlotWeb({"a.test": {"/1": page("x", delay_s=0.3), "/2": look, "/3": page("x")}}) as web:
         run_slot(plan([f"http://a.test/{i}" for i in range(1, 4)]), web.config(**QUICK), io)
     assert seen[0]["done"] + seen[0]["queued"] + seen[0]["in_flight"] == 4
-    assert json.loads(io.objects.get("progress/r1/0.json")[0]) | {"slowest": 0, "bytes": 0} == {
-        "queued": 0,
-        "in_flight": 0,
-        "done": 4,
-        "failed": 1,
-        "bytes": 0,
-        "slowest": 0,
-    }
+    last = json.loads(io.objects.get("progress/r1/0.json")[0])
+    shown = {name: last[name] for name in ("queued", "in_flight", "done", "failed", "waiting")}
+    assert shown == {"queued": 0, "in_flight": 0, "done": 4, "failed": 1, "waiting": []}
+    assert last["at"] - last["began"] >= last["recent"][0] > 0
+
+
+def test_each_request_is_in_the_log_when_it_is_answered(tmp_path):
+    io = slot_io(tmp_path)
+    lines = []
+
+    def look(_):
+        time.sleep(0.2)
+        lines.extend((tmp_path / "state/logs/r1/00000-001.log").read_text().splitlines())
+        return page("x")
+
+    with SlotWeb({"a.test": {"/1": page("x"), "/2": look, "/3": Reply(404)}}) as web:
+        run_slot(plan([f"http://a.test/{i}" for i in range(1, 5)]), web.config(**QUICK), io)
+        asked = len(web.log)
+    assert [line.split(" ")[3] for line in lines] == ["http://a.test/robots.txt", "http://a.test/1"]
+    every = (tmp_path / "state/logs/r1/00000-001.log").read_text().splitlines()
+    assert len(every) == asked == 5
+    columns = every[1].split(" ")
+    assert columns[1:7] == ["200", "1", "http://a.test/1", "page:-", "text/html", "#0"]
+    assert columns[8] == "fetched" and re.fullmatch(r"2\S+Z", columns[0])
+    assert re.fullmatch(r"2\S+Z\+[0-9]+", columns[7])
 
 
 def test_one_poisonous_answer_does_not_sink_the_slot(tmp_path, monkeypatch):

@@ -56,6 +56,20 @@ VERBS: dict[str, tuple[str, str]] = {
         "look",
         "Rounds, known URLs by state, what is due (reads the tables without Spark).",
     ),
+    "log": (
+        "watch",
+        (
+            "One line a request, also while a fetch runs (the columns of Heritrix's crawl.log):"
+            " time, status, bytes, URL, kind:depth, media type, slot, start+ms, outcome."
+        ),
+    ),
+    "queues": (
+        "watch",
+        (
+            "The longest queues: URLs by host, its delay and what sets it, when it may be asked"
+            " next, and why not before."
+        ),
+    ),
     "explain": (
         "check",
         (
@@ -217,6 +231,7 @@ EXAMPLES = (
     "crawlkit cdxj --data site --out index.cdxj",
     "crawlkit hosts --data site",
     "crawlkit errors --data site --json",
+    "crawlkit queues --data site --limit 50",
     "crawlkit status --data site",
     "crawlkit audit --data site",
     "crawlkit normalize 'HTTP://Site.Example:80/a/../b?utm_source=x'",

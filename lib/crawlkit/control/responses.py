@@ -12,9 +12,9 @@ from typing import Any
 
 from crawlkit.adapters.lake.delta import Tables
 from crawlkit.adapters.lake.duckdb_reader import aggregate, frontier_counts
-from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.config import Config
+from crawlkit.crawl.fetch_progress import read_progress
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.model import Round
 from crawlkit.observe.explain import USED, pages_of
@@ -26,7 +26,6 @@ from crawlkit.rules.url.policy import UrlPolicy
 
 FETCHED = ("fetched", "not_modified")
 FAILED = ("failed", "http_error")
-_PROGRESS = ("queued", "in_flight", "done", "failed", "bytes")
 _ERROR = (
     "round_id",
     "url",
@@ -108,7 +107,7 @@ def status(data: Place, cfg: Config, figures: dict[str, Any]) -> dict[str, Any]:
     fetching = [r["fetching"] for r in rounds if r["fetching"]]
     errors = figures["errors_last_hour"] + sum(f["failed"] for f in fetching)
     tried = figures["tried_last_hour"] + sum(f["done"] for f in fetching)
-    rate = sum(f["pages_per_s"] for f in fetching) if fetching else _last_rate(crawl, now)
+    rate = sum(f["recent"]["pages_per_s"] for f in fetching) if fetching else _last_rate(crawl, now)
     planned = [crawl.mark(crawl.round(r["round_id"]), "generate") or {} for r in rounds]
     of_tables = ("states", "known_urls", "due_now", "queue_depth", "pages_this_month")
     return {
@@ -150,33 +149,8 @@ def round_view(crawl: Crawl, r: Round, paused: frozenset[str]) -> dict[str, Any]
         "stages": {s: round(m["ended"] - m["started"], 2) for s, m in stages.items()},
         **{k: planned.get(k) for k in ("planned", "left_out")},
         "outcomes": stages.get("commit", {}).get("outcomes", {}),
-        "fetching": _fetching(crawl, r, planned["ended"]) if is_fetching else None,
+        "fetching": read_progress(crawl.objects, r.id, time.time()) if is_fetching else None,
     }
-
-
-def _fetching(crawl: Crawl, r: Round, started: float) -> dict[str, Any]:
-    """The progress of a round's fetch tasks together. started: Unix s."""
-    rows = list(_progress(crawl, r.id))
-    total = {k: sum(int(p.get(k, 0)) for p in rows) for k in _PROGRESS}
-    elapsed_s = max(time.time() - started, 0.001)
-    slowest = sorted(
-        ((float(ms), str(h)) for p in rows for h, ms in p.get("slowest", [])), reverse=True
-    )
-    return {
-        **total,
-        "slots": len(rows),
-        "elapsed_s": round(elapsed_s, 1),
-        "pages_per_s": round(total["done"] / elapsed_s, 3),
-        "slowest": [{"host": h, "ms": ms} for ms, h in slowest[:5]],
-    }
-
-
-def _progress(crawl: Crawl, round_id: str) -> Iterator[dict[str, Any]]:
-    for key in crawl.objects.list(f"progress/{round_id}/"):
-        try:
-            yield json.loads(crawl.objects.get(key)[0])
-        except (ObjectMissing, ValueError):
-            continue
 
 
 def _rounds(crawl: Crawl) -> list[Round]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 from crawlkit.adapters.lake.duckdb_reader import frontier_counts
+from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.config import Config, ConfigError
+from crawlkit.crawl.fetch_progress import clock_text, progress_lines, read_progress
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.model import Round
 
@@ -46,16 +47,25 @@ def _round_row(crawl: Crawl, r: Round) -> dict[str, Any]:
         "done": [s for s in STAGES if crawl.mark(r, s) is not None],
         "buckets": len(r.buckets),
         **{k: planned.get(k) for k in ("planned", "left_out", "regions")},
-        "fetching": _progress(crawl, r.id) if r.state == "open" else None,
+        "fetching": _fetching(crawl, r),
+        "driven": _is_driven(crawl, r) if r.state == "open" else None,
     }
 
 
-def _progress(crawl: Crawl, round_id: str) -> dict[str, int] | None:
-    """The sums of the fetch tasks' progress; None if there is none."""
-    keys = crawl.objects.list(f"progress/{round_id}/")
-    rows = [json.loads(crawl.objects.get(key)[0]) for key in keys]
-    names = ("queued", "in_flight", "done", "failed", "bytes")
-    return {k: sum(int(row.get(k, 0)) for row in rows) for k in names} if rows else None
+def _fetching(crawl: Crawl, r: Round) -> dict[str, Any] | None:
+    """The progress of a round that is being fetched."""
+    if r.state != "open" or crawl.mark(r, "fetch") is not None:
+        return None
+    return read_progress(crawl.objects, r.id, time.time())
+
+
+def _is_driven(crawl: Crawl, r: Round) -> bool:
+    """Whether a process runs the round's stages."""
+    try:
+        with crawl.driver_lock(r):
+            return False
+    except LockHeld:
+        return True
 
 
 def status_text(s: dict[str, Any]) -> str:
@@ -67,9 +77,13 @@ def status_text(s: dict[str, Any]) -> str:
 
 def _round_text(r: dict[str, Any]) -> str:
     done = f"done: {', '.join(r['done'])}" if r["state"] == "open" else r["state"]
-    text = f"  {r['round_id']}: {done}"
-    if r["fetching"]:
-        text += f"; fetching {r['fetching']}"
+    lines = [f"  {r['round_id']}: {done}"]
     if r["left_out"]:
-        text += "; left out: " + ", ".join(f"{n} {k}" for k, n in r["left_out"].items())
-    return text
+        lines[0] += "; left out: " + ", ".join(f"{n} {k}" for k, n in r["left_out"].items())
+    f = r["fetching"]
+    if r["driven"] is False:
+        at = "" if f is None else f" while it fetched, at {clock_text(f['at'])}"
+        lines.append(f"    interrupted{at}; nobody drives it: run the same command again to go on")
+    elif f is not None:
+        lines += [f"    {line}" for line in progress_lines(f)]
+    return "\n".join(lines)

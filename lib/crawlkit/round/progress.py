@@ -5,18 +5,20 @@ running fetch stage.
 from __future__ import annotations
 
 import json
-import re
 import sys
 import threading
 import time
 from collections.abc import Collection
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
-from crawlkit.adapters.store.objects import ObjectMissing, Objects
+from crawlkit.adapters.store.objects import Objects
+from crawlkit.crawl.fetch_progress import progress_lines, read_progress
 
 STAGE_TEXT = {
     "inject": "adding URLs",
@@ -63,7 +65,7 @@ class Progress:
             if self._live is None:
                 self._live = Live(console=self.console, refresh_per_second=4, transient=True)
                 self._live.start()
-            self._live.update(_fetch_table(event))
+            self._live.update(_fetch_view(event))
             return
         if self._live is not None:
             self._live.stop()
@@ -81,11 +83,7 @@ def _plain(event: dict[str, Any]) -> str:
     if kind == "round":
         return f"round {event['round_id']}"
     if kind == "fetch_progress":
-        eta = "" if event["eta_s"] is None else f", {event['eta_s']:.0f} s to go"
-        return (
-            f"    fetching: {event['queued']} queued, {event['in_flight']} in flight,"
-            f" {event['done']} done, {event['failed']} failed, {event['bytes'] / 1e6:.1f} MB{eta}"
-        )
+        return "\n".join(f"    {line}" for line in progress_lines(event, hosts=3))
     if kind == "stage":
         return f"  {event['stage']}: {STAGE_TEXT.get(event['stage'], '')} ..."
     if kind == "begin":
@@ -125,22 +123,20 @@ def _plain(event: dict[str, Any]) -> str:
     return f"  {event}"
 
 
-def _fetch_table(e: dict[str, Any]) -> Table:
-    table = Table(title=f"round {e['round_id']}: fetching", show_header=True)
-    for name in ("queued", "in flight", "done", "failed", "MB", "KB/s", "ETA", "slowest hosts"):
-        table.add_column(name, justify="right")
-    eta = "-" if e["eta_s"] is None else f"{e['eta_s']:.0f} s"
-    table.add_row(
-        str(e["queued"]),
-        str(e["in_flight"]),
-        str(e["done"]),
-        str(e["failed"]),
-        f"{e['bytes'] / 1e6:.1f}",
-        f"{e['bytes_per_s'] / 1e3:.0f}",
-        eta,
-        "\n".join(e["slowest"]),
-    )
-    return table
+def _fetch_view(e: dict[str, Any]) -> Group:
+    """The live view of a fetch."""
+    rows = e["done"] + e["queued"] + e["in_flight"]
+    bar = ProgressBar(total=max(rows, 1), completed=e["done"], width=40)
+    lines = progress_lines(e, hosts=0)
+    table = Table(show_header=True, box=None, pad_edge=False)
+    for name, side in (("waits for", "left"), ("URLs", "right"), ("delay", "right")):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]  # one of rich's words
+    table.add_column("set by")
+    for w in e["waiting"][:5]:
+        table.add_row(w["host"], f"{w['urls']:,}", f"{w['delay_s']:g} s", w["why"])
+    slow = ", ".join(f"{h['host']} {h['ms']:.0f} ms" for h in e["slowest"])
+    texts = [Text(f"round {e['round_id']}"), *map(Text, lines)]
+    return Group(texts[0], bar, *texts[1:], table, Text(f"slowest: {slow}" if slow else ""))
 
 
 class FetchWatch:
@@ -163,47 +159,10 @@ class FetchWatch:
         self._thread.join()
 
     def _run(self) -> None:
-        last_bytes, last_done, last_at = 0, 0, time.monotonic()
-        rate = done_rate = 0.0
         while not self._stop.wait(1.0):
-            total: dict[str, Any] = {
-                "queued": 0,
-                "in_flight": 0,
-                "done": 0,
-                "failed": 0,
-                "bytes": 0,
-            }
-            slowest: list[tuple[float, str]] = []
             try:
-                keys = [
-                    k
-                    for k in self._objects.list(f"progress/{self._round_id}/")
-                    if self._slots is None or int(re.findall(r"[0-9]+", k)[-1]) in self._slots
-                ]
+                found = read_progress(self._objects, self._round_id, time.time(), self._slots)
             except OSError:
                 continue
-            for key in keys:
-                try:
-                    row = json.loads(self._objects.get(key)[0])
-                    for name in total:
-                        total[name] += int(row.get(name, 0))
-                    slowest += [(float(ms), str(host)) for host, ms in row.get("slowest", [])]
-                except (ObjectMissing, ValueError, TypeError, OSError):
-                    continue
-            at = time.monotonic()
-            rate = 0.7 * rate + 0.3 * max(0, total["bytes"] - last_bytes) / (at - last_at)
-            done_rate = 0.7 * done_rate + 0.3 * max(0, total["done"] - last_done) / (at - last_at)
-            last_bytes, last_done, last_at = total["bytes"], total["done"], at
-            eta = total["queued"] / done_rate if done_rate > 0.01 else None
-            self._say(
-                {
-                    "event": "fetch_progress",
-                    "round_id": self._round_id,
-                    **total,
-                    "bytes_per_s": round(rate),
-                    "eta_s": eta,
-                    "slowest": [
-                        f"{host} {ms:.0f} ms" for ms, host in sorted(slowest, reverse=True)[:5]
-                    ],
-                }
-            )
+            if found is not None:
+                self._say({"event": "fetch_progress", "round_id": self._round_id, **found})

@@ -25,6 +25,7 @@ from crawlkit.model import Answer, Capture, FetchItem, RobotsCopy
 from crawlkit.outcomes import Outcome
 from crawlkit.rules.http.conditional import validators
 from crawlkit.rules.politeness.host_state import HostState
+from crawlkit.slot.request_log import RequestLog
 
 LOG_NAMES: dict[type, str] = {Capture: "capture", RobotsCopy: "robots"}
 UNTOUCHED = (Outcome.DEFERRED, Outcome.ROBOTS_CACHED)  # outcomes that change no row of the frontier
@@ -74,6 +75,7 @@ class Recorder:
             max_s=cfg.storage.spool_s,
         )
         self._attempt = attempt
+        self._log = RequestLog(parts, *attempt)
         self._stored, self._about = stored, about
         self._roll_s = cfg.warc.roll_s
         info = {
@@ -113,6 +115,7 @@ class Recorder:
         if answer is not None and answer.status is not None:
             self._store(capture, answer, item)
         self._keep(capture)
+        self._log.add(capture)
         if copy is not None:
             copy.capture_id = capture.capture_id
             self._keep(copy)
@@ -133,6 +136,7 @@ class Recorder:
     def flush_if_due(self) -> None:
         """Close and hand on what is old enough. Raises what ended the spool."""
         self._spool.check()
+        self._log.flush_if_due()
         if self._writer.due() or (
             self._pending and time.monotonic() - self._pending_since >= self._roll_s
         ):
@@ -141,6 +145,7 @@ class Recorder:
     def flush(self, states: Iterable[HostState] = ()) -> None:
         """Close the WARC file and hand it on to be stored, with a part of all that is pending."""
         self._touched |= {s.host: s for s in states}
+        self._log.flush()
         records: list[Record] = []
         logged = [
             (LOG_NAMES[type(r)], encode(r))

@@ -7,7 +7,6 @@ ledger.py stores the outcomes. Everything runs in one event loop.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -20,6 +19,7 @@ from crawlkit.rules.politeness.pacer import GiveUp, Pacer, Resolve, Send
 from crawlkit.slot.handlers import Handlers
 from crawlkit.slot.hosts import SlotHosts
 from crawlkit.slot.inputs import SlotClock, put_progress
+from crawlkit.slot.live_figures import LiveFigures
 from crawlkit.slot.robots import RobotsJob
 from crawlkit.slot.send import Sender
 from crawlkit.slot.setup import SlotSetup
@@ -61,6 +61,7 @@ class SlotTask:
             setup.chance,
         )
         self._handlers = Handlers(setup, self._hosts, self._queue, sender, self._clock)
+        self._figures = LiveFigures(len(setup.items), setup.ledger, self._pacer, self._clock())
         self._open = 0  # requests under way
         self._resolving = 0
         self._sends: set[asyncio.Task[None]] = set()
@@ -232,25 +233,12 @@ class SlotTask:
 
     async def _show(self) -> None:
         """Store the live view's figures; that this fails stops nothing."""
-        row = self._progress()
+        row = self._figures.row(self._hosts.touched, self._open, self._clock())
         round_id, slot = self._setup.round_id, self._setup.slot
         try:
             await asyncio.to_thread(put_progress, self._io.objects, round_id, slot, row)
         except OSError as e:
             log.warning("progress of slot %d not shown: %s", slot, e)
-
-    def _progress(self) -> dict[str, object]:
-        touched = self._hosts.touched
-        slowest = heapq.nlargest(5, ((self._pacer.state(h).avg_ms or 0.0, h) for h in touched))
-        ledger = self._ledger
-        return {
-            "queued": max(ledger.left - self._open, 0),
-            "in_flight": self._open,
-            "done": len(self._setup.items) - ledger.left,
-            "failed": ledger.failed,
-            "bytes": ledger.counts["bytes"],
-            "slowest": [[h, round(ms)] for ms, h in slowest],
-        }
 
     async def _heed_orders(self) -> None:
         """Obey what operators have ordered since. Raises what SlotHosts.heed_orders raises."""

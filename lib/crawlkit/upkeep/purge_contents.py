@@ -171,6 +171,7 @@ class _RowRemoval:
 
 def _blank_parts(job: Job, target: Target) -> int:
     """Blank the part manifests of all rounds, of abandoned ones too; how many were changed."""
+    _drop_log_lines(job, target)
     objects, n = job.crawl.objects, 0
     for round_id in job.crawl.round_ids():
         for part in part_keys(objects, f"parts/{round_id}/"):
@@ -180,6 +181,22 @@ def _blank_parts(job: Job, target: Target) -> int:
                 objects.put(part, encode_part(blank))
                 n += 1
     return n
+
+
+def _drop_log_lines(job: Job, target: Target) -> None:
+    """Take the target's requests out of the request logs."""
+    objects, is_target = job.crawl.objects, target.matches_uri()
+    for round_id in job.crawl.round_ids():
+        for key in objects.list(f"logs/{round_id}/"):
+            lines = objects.get(key)[0].decode("utf-8", "replace").splitlines(keepends=True)
+            kept = [line for line in lines if not is_target(_url_of(line))]
+            if len(kept) < len(lines):
+                objects.put(key, "".join(kept).encode())
+
+
+def _url_of(line: str) -> str:
+    columns = line.split(" ", 4)
+    return columns[3] if len(columns) > 4 else ""
 
 
 def _blank_records(records: list[Record], target: Target) -> list[Record] | None:

@@ -32,7 +32,7 @@ DAY_S = 86_400.0
 _DATE = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
 _RECORD = ("warc_filename", "warc_record_id", "warc_record_length")
 # state objects of a round that nothing reads once it is closed
-_ROUND_OBJECTS = ("parts", "progress", "leases")
+_ROUND_OBJECTS = ("parts", "progress", "leases", "logs")
 
 
 def expire(job: Job, now: float) -> dict[str, Any]:

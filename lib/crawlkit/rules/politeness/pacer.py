@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason
 from crawlkit.rules.politeness.host_state import (
+    Delay,
     HostState,
     effective_delay_s,
     group_delay_s,
@@ -76,6 +77,16 @@ class GiveUp(NamedTuple):
 
     host: str
     reason: Reason
+
+
+class Waiting(NamedTuple):
+    """Jobs of a host that have not been started. at: when it may be asked next (Unix s)."""
+
+    host: str
+    jobs: int
+    delay_s: float
+    why: str
+    at: float
 
 
 class Pacer:
@@ -171,6 +182,27 @@ class Pacer:
         entry.queue.clear()
         entry.later.clear()
         return jobs
+
+    def longest_queues(self, n: int, now: float) -> list[Waiting]:
+        """The hosts for which most time will be waited: jobs by delay, the longest first."""
+        found = []
+        for entry in self._hosts.values():
+            jobs = len(entry.urgent) + len(entry.queue) + len(entry.later)
+            if jobs:
+                delay = effective_delay_s(entry.state, self._cfg.politeness, now)
+                found.append((jobs * delay.seconds, jobs, entry, delay))
+        longest = heapq.nlargest(n, found, key=lambda f: f[:2])
+        return [
+            Waiting(entry.host, jobs, delay.seconds, *self._next_of(entry, delay, now))
+            for _, jobs, entry, delay in longest
+        ]
+
+    def _next_of(self, entry: _Entry, delay: Delay, now: float) -> tuple[str, float]:
+        """What holds a host back, and until when."""
+        at, reason = may_send(entry.state, now, self._cfg, True, entry.open_pages)
+        held = reason if at > now + delay.seconds else None
+        why = str(entry.barred or held or delay.why)
+        return why, min(max(at, now), self._deadline)
 
     def next_time(self) -> float:
         """When to ask again at the latest; infinite: not before something ends or is added."""
