@@ -43,6 +43,13 @@ def test_a_frame_that_is_kept_is_computed_once(engine, tmp_path):
 
 
 @pytest.mark.waits
+def test_none_of_no_rows_is_zero(engine):
+    none = engine.from_rows(DDL, [])
+    query = "SELECT count_if(a > 1) AS n FROM {rows}"
+    assert engine.query(query, rows=none).rows() == [{"n": 0}]
+
+
+@pytest.mark.waits
 def test_nulls_are_first_and_last_where_the_order_is_turned(engine):
     rows = engine.from_rows("a int", [(2,), (None,), (1,)])
     query = """

@@ -31,6 +31,7 @@ MACROS = (
     "array_sort(x) AS list_sort(x)",
     "size(x) AS len(x)",
     "explode(x) AS unnest(x)",
+    "count_if(x) AS count(CASE WHEN x THEN 1 END)",  # its own is null where there are no rows
     "get_json_object(text, path) AS json_extract_string(text, path)",
 )
 BATCH_ROWS = 1000  # that a function gets at once, as under Spark (runtime/session.py)
