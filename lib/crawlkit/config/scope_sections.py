@@ -246,3 +246,9 @@ class Round(Section):
         ge=1,
     )
     urls_per_host: int = setting(1000, "Most URLs of one host in one round; 0 selects none.", ge=0)
+    overlap: bool = setting(
+        True,
+        "Let `crawlkit crawl` split a round in two where that saves time: pages of the hosts that"
+        " are done are read while the others are still fetched (docs/round.md). Only on the engine"
+        " local with its state in a folder; Spark never overlaps rounds.",
+    )

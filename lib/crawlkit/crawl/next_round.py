@@ -30,6 +30,11 @@ def next_round(
     return crawl.open_round(now, round_id)
 
 
+def free_rounds(crawl: Crawl) -> list[Round]:
+    """Open rounds that no living process drives, oldest first."""
+    return [r for r in crawl.open_rounds() if _is_free(crawl, r)]
+
+
 def _is_free(crawl: Crawl, round_: Round) -> bool:
     """Whether a round can be resumed; an abandoned one that nobody drives is closed."""
     try:

@@ -49,6 +49,7 @@ class OpenCrawl:
         spark: SparkSession | None = None,
         may_lack: Collection[str] = (),
         engine: str | None = None,
+        memory: str | None = None,
     ) -> None:
         """Opens nothing yet.
 
@@ -59,6 +60,7 @@ class OpenCrawl:
             spark: a session to use; it is not stopped here.
             may_lack: tables that may be gone, since they are rebuilt.
             engine: local or spark; None: what the settings say.
+            memory: of the engine local; None: what the settings say.
         """
         self.crawl = crawl
         self.cfg = crawl.cfg
@@ -66,6 +68,7 @@ class OpenCrawl:
         self.say = say
         self._given_session = spark
         self.engine_name = "spark" if spark is not None else engine or choose_engine(self.cfg)
+        self._memory = memory or self.cfg.engine.memory
         self._may_lack = may_lack
         self._driver: FileLock | LeaseLock | None = None
 
@@ -94,7 +97,8 @@ class OpenCrawl:
         known = set(self.crawl.known_tables())
         new = [name for name in TABLES if name not in known and self.tables.exists(name)]
         if new:
-            self.crawl.set_known_tables([*known, *new])
+            with self.crawl.lock:  # another round may have new ones too
+                self.crawl.set_known_tables([*{*self.crawl.known_tables(), *new}])
 
     @cached_property
     def engine(self) -> Engine:
@@ -106,7 +110,7 @@ class OpenCrawl:
         scratch = self.crawl.scratch / "local"
         scratch.mkdir(parents=True, exist_ok=True)
         processes = self.cfg.engine.processes or os.cpu_count() or 1
-        local = LocalEngine(self.cfg.engine.memory, processes, scratch)
+        local = LocalEngine(self._memory, processes, scratch)
         return local if spark is None else DriverEngine(spark, local, small_bytes)
 
     def read(self, name: str, part: Part | None = None) -> Frame:

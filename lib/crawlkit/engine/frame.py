@@ -156,6 +156,9 @@ class Engine(ABC):
     def forget(self) -> None:  # noqa: B027  # what has nothing to forget need not say so
         """Let go of what serves frames that are not used any more; called after each stage."""
 
+    def interrupt(self) -> None:  # noqa: B027  # Spark's tasks are not ended from another thread
+        """From another thread: let tasks with processes of their own end in order."""
+
     @abstractmethod
     def stop(self) -> None:
         """End what the engine has started."""

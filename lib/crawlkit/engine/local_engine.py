@@ -194,6 +194,10 @@ class LocalEngine(Engine):
         kept = self._made("TABLE", f"SELECT * FROM {frame.native}")
         yield kept
 
+    def interrupt(self) -> None:
+        """As `Engine.interrupt`."""
+        self._workers.interrupt()
+
     def stop(self) -> None:
         """As `Engine.stop`."""
         self._workers.stop()

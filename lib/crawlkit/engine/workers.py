@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from crawlkit.engine.task_errors import TaskFailed, WorkersGone
 
 HEAD_BYTES = 9  # of a message: its kind, and the length of its body
 BATCH, FAILED, DONE = b"B", b"F", b"D"
-_LOOK_S = 5.0  # between two looks at workers that say nothing
+_LOOK_S = 1.0  # between two looks at workers that say nothing, and for an interrupt
 _GRACE_S = 15.0  # that workers have to end after an interrupt
 _PIECE_BYTES = 1 << 20
 
@@ -48,13 +49,18 @@ class _Task:
 
 
 class Workers:
-    """Runs tasks in processes of their own. Not for several threads."""
+    """Runs tasks in processes of their own. Not for several threads, but for `interrupt`."""
 
     def __init__(self, scratch: Path) -> None:
         """Starts nothing. scratch: folder for the rows of tasks."""
         self._scratch = scratch
         self._server: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._is_interrupted = threading.Event()
+
+    def interrupt(self) -> None:
+        """From another thread: what runs ends as by Ctrl-C, and nothing runs any more."""
+        self._is_interrupted.set()
 
     def run(
         self, function: MapBatches, shares: Sequence[list[pa.RecordBatch]], schema: pa.Schema
@@ -62,7 +68,7 @@ class Workers:
         """What the function makes of each share, all of them at the same time; batches of `schema`.
 
         A method `prepare` of the function is called once, before the first fork. Raises TaskFailed,
-        WorkersGone.
+        WorkersGone; KeyboardInterrupt after `interrupt`.
         """
         text = pickle.dumps(function)
         tasks = [_Task(self._write(rows)) for rows in shares]
@@ -72,6 +78,8 @@ class Workers:
                 for task in tasks:
                     self._start(task, text, running, selector)
                 while running:
+                    if self._is_interrupted.is_set():
+                        raise KeyboardInterrupt
                     for key, _ in selector.select(_LOOK_S):
                         ours: socket.socket = key.fileobj  # type: ignore[assignment]
                         task = running[ours]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from crawlkit.adapters.lake.duckdb_reader import aggregate
@@ -11,6 +13,8 @@ from crawlkit.round.job import ROUND, Job
 from crawlkit.round.progress import FetchWatch
 
 AFTER_ALL = ("rank", "report")  # they read all rounds so far
+FETCHING = ROUND[1 : ROUND.index("parse")]
+READING = tuple(s for s in ROUND[ROUND.index("parse") :] if s not in AFTER_ALL)
 
 
 def run_round(job: Job, round_: Round, last: bool = True) -> bool:
@@ -22,14 +26,43 @@ def run_round(job: Job, round_: Round, last: bool = True) -> bool:
     job.say({"event": "round", "round_id": round_.id})
     planned = job.run("generate", round_)
     if not planned.get("planned"):
-        job.run("update", round_)  # injected rows reach the base even so
-        job.crawl.close(round_)
+        close_empty(job, round_)
         return False
-    for stage in ROUND[1:]:
-        if last or stage not in AFTER_ALL:
-            run_stage(job, stage, round_)
-    job.crawl.close(round_)
+    run_planned(job, round_, last)
     return True
+
+
+def close_empty(job: Job, round_: Round) -> None:
+    """Close a round in which nothing was due."""
+    job.run("update", round_)  # injected rows reach the base even so
+    job.crawl.close(round_)
+
+
+def run_planned(
+    job: Job,
+    round_: Round,
+    last: bool,
+    turn: AbstractContextManager[Any] | None = None,
+    before_last: Callable[[], None] = lambda: None,
+) -> None:
+    """Run the stages after generate, then close the round.
+
+    Args:
+        job: the crawl.
+        round_: the round.
+        last: rank and report too.
+        turn: held while pages are read.
+        before_last: called when they are.
+    """
+    for stage in FETCHING:
+        run_stage(job, stage, round_)
+    with turn or nullcontext():
+        for stage in READING:
+            run_stage(job, stage, round_)
+    before_last()
+    for stage in AFTER_ALL if last else ():
+        run_stage(job, stage, round_)
+    job.crawl.close(round_)
 
 
 def run_stage(job: Job, stage: str, round_: Round, **options: Any) -> Counts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -45,13 +46,27 @@ ROUND = tuple(name for name in STAGES if name != "inject")  # the stages of each
 class Job(OpenCrawl):
     """A crawl with an engine, and the stages that run in it."""
 
+    def __init__(self, crawl: Crawl, **options: Any) -> None:
+        """Opens nothing yet. options: of `OpenCrawl`."""
+        super().__init__(crawl, **options)
+        self._is_interrupted = threading.Event()
+
+    def interrupt(self) -> None:
+        """From another thread, as Ctrl-C: fetch and parse tasks end in order, no stage begins."""
+        self._is_interrupted.set()
+        if "engine" in self.__dict__:
+            self.engine.interrupt()
+
     def run(self, stage: str, round_: Round, force: bool = False, **options: Any) -> Counts:
         """Run one stage of a round; its counts.
 
         A finished stage has a mark: running it again returns the mark, or with `force` does it
         again, which changes nothing. Then `to_repeat` names the later stages that are done and
-        read what it wrote. Raises StageError, CrawlError, LockHeld.
+        read what it wrote. Raises StageError, CrawlError, LockHeld; KeyboardInterrupt after
+        `interrupt`.
         """
+        if self._is_interrupted.is_set():
+            raise KeyboardInterrupt
         self.check_driving()
         name = f"{stage}-{options['region']}" if options.get("region") else stage
         done = self.crawl.mark(round_, name)

@@ -26,6 +26,11 @@ class Limits:
     reached: str | None = None
     _began: float = field(default_factory=time.monotonic)
 
+    @property
+    def are_none(self) -> bool:
+        """Whether nothing is limited."""
+        return self.pages is self.minutes is self.body_bytes is None
+
     def next_round(self, job: Job, done: list[str]) -> Config | None:
         """The settings of the next round, whose limits are what is left; None: nothing is left.
 

@@ -7,7 +7,7 @@ commit lock. It returns the stage's counts: rows_in = rows_out + the sum of `rej
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -98,24 +98,42 @@ def _count_known(job: OpenCrawl, round_: Round, writer: str, made: inject_stage.
 
 
 # -- generate --------------------------------------------------------------------------
-def generate(job: OpenCrawl, round_: Round, clock_now: float | None = None) -> Counts:
-    """Buckets -> fetch list, then the claims. An unclaimed list is garbage: a rerun starts anew."""
+def generate(
+    job: OpenCrawl,
+    round_: Round,
+    clock_now: float | None = None,
+    split: bool = False,
+    due: Collection[int] = (),
+    beside: str | None = None,
+) -> Counts:
+    """Buckets -> fetch list, then the claims. An unclaimed list is garbage: a rerun starts anew.
+
+    Args:
+        job: the crawl.
+        round_: the round.
+        clock_now: real time, Unix s.
+        split: buckets may be left to a second round; the counts name them as `left_beside`.
+        due: buckets that have due URLs, whatever the table of buckets says.
+        beside: the round that left them.
+    """
     clock_now = time.time() if clock_now is None else clock_now
     with job.crawl.lock:
         if round_.buckets:  # claimed: the list is valid
             return _count_planned(job, round_)
         commanded, urgent = take_commands(job, round_)
-        buckets = _choose_buckets(job, round_, commanded)
+        buckets = _choose_buckets(job, round_, [*commanded, *due])
         if not buckets:
             return {"planned": 0, "buckets": 0, "slots": 0}
         given = _generate_tables(job, buckets), _read_orders(job, urgent)
-        with generate_stage.generate(*given, round_, job.cfg, clock_now) as plan:
+        split = split and not urgent  # what an operator wants at once is in this round
+        with generate_stage.generate(*given, round_, job.cfg, clock_now, split) as plan:
             if plan.fetch_list is None:
                 return {"planned": 0, "buckets": 0, "slots": 0, "left_out": plan.left_out}
             job.tables.replace("fetchlist", plan.fetch_list, {"round_id": [round_.id]})
         job.crawl.set_mark(round_, LEFT_OUT, plan.left_out)
-        job.crawl.claim(round_, buckets)
-    return _count_planned(job, round_)
+        job.crawl.claim(round_, [b for b in buckets if b not in plan.beside])
+    more = {"left_beside": plan.beside} if plan.beside else {}
+    return _count_planned(job, round_) | more | ({"beside": beside} if beside else {})
 
 
 def _count_planned(job: OpenCrawl, round_: Round) -> Counts:

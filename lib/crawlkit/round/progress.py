@@ -36,41 +36,60 @@ LINE_EVERY_S = 60.0  # of a fetch, where there is no terminal
 
 
 class Progress:
-    """Takes the events of job.Job.
+    """Takes the events of job.Job, from several threads.
 
-    On a terminal: one live table; else JSON lines on stderr (`as_json`) or plain lines.
+    On a terminal: one live table; else JSON lines on stderr (`as_json`) or plain lines. While two
+    rounds are under way, each line begins with its round.
     """
 
     def __init__(self, as_json: bool, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
         self.console = Console(stderr=True)
         self._live: Live | None = None
-        self._line_at = time.monotonic() + LINE_EVERY_S
+        self._line_at: dict[str, float] = {}  # of the next one about a fetch, by round
+        self._fetching: dict[str, dict[str, Any]] = {}  # the newest progress, by round
+        self._rounds: list[str] = []  # under way at the same time
+        self._one_at_a_time = threading.Lock()
 
     def __call__(self, event: dict[str, Any]) -> None:
         if self.quiet:
             return
-        if self.as_json or not self.console.is_terminal:
-            if event["event"] == "fetch_progress" and not self.as_json:
-                if time.monotonic() < self._line_at:
-                    return
-                self._line_at = time.monotonic() + LINE_EVERY_S
-            print(
-                json.dumps(event, default=str) if self.as_json else _plain(event),
-                file=sys.stderr,
-                flush=True,
-            )
-            return
-        if event["event"] == "fetch_progress":
+        with self._one_at_a_time:
+            self._take(event)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        round_id = str(event.get("round_id"))
+        if event["event"] == "round":
+            self._rounds = [*(self._rounds if event.get("beside") else ()), round_id]
+        if self.as_json:
+            print(json.dumps(event, default=str), file=sys.stderr, flush=True)
+        elif event["event"] != "fetch_progress":
+            self._fetching.pop(round_id, None)
+            self._print(event)
+        elif self.console.is_terminal:
+            self._fetching[round_id] = event
             if self._live is None:
                 self._live = Live(console=self.console, refresh_per_second=4, transient=True)
                 self._live.start()
-            self._live.update(_fetch_view(event))
-            return
+            self._live.update(Group(*map(_fetch_view, self._fetching.values())))
+        elif time.monotonic() >= self._line_at.setdefault(
+            round_id, time.monotonic() + LINE_EVERY_S
+        ):
+            self._line_at[round_id] = time.monotonic() + LINE_EVERY_S
+            self._print(event)
+
+    def _print(self, event: dict[str, Any]) -> None:
+        """A line; a live table that was there comes back with the next progress."""
         if self._live is not None:
             self._live.stop()
             self._live = None
-        self.console.print(_plain(event), highlight=False)
+        line = _plain(event)
+        if len(self._rounds) > 1 and event["event"] != "round" and "round_id" in event:
+            line = f"  {event['round_id']}{line}"
+        if self.console.is_terminal:
+            self.console.print(line, highlight=False)
+        else:
+            print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """End the live view."""
@@ -81,7 +100,7 @@ class Progress:
 def _plain(event: dict[str, Any]) -> str:
     kind = event["event"]
     if kind == "round":
-        return f"round {event['round_id']}"
+        return f"round {event['round_id']}{' at the same time' if event.get('beside') else ''}"
     if kind == "fetch_progress":
         return "\n".join(f"    {line}" for line in progress_lines(event, hosts=3))
     if kind == "stage":
@@ -103,6 +122,7 @@ def _plain(event: dict[str, Any]) -> str:
             "rows_out",
             "rejected",
             "buckets",
+            "left_beside",
             "examples",
             "slowest",
             "alerts",

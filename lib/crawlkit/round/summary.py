@@ -61,11 +61,15 @@ def _outcomes(job: Job, rounds: list[str]) -> dict[str, int]:
 
 
 def _left_out(job: Job) -> dict[str, int]:
-    """What the newest round left out, by reason."""
+    """What the newest round, and the one that it was split from, left out, by reason."""
     rounds = map(job.crawl.round, job.crawl.round_ids())
     newest = max(rounds, key=lambda r: r.no, default=None)
-    mark = job.crawl.mark(newest, "generate") if newest else None
-    return (mark or {}).get("left_out") or {}
+    mark = (job.crawl.mark(newest, "generate") if newest else None) or {}
+    left_out = Counter(mark.get("left_out") or {})
+    if mark.get("beside"):
+        first = job.crawl.mark(job.crawl.round(mark["beside"]), "generate") or {}
+        left_out.update(first.get("left_out") or {})
+    return dict(left_out)
 
 
 def _iso(t: float) -> str:

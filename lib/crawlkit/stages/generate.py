@@ -17,6 +17,7 @@ from crawlkit.config.whole import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Reason
+from crawlkit.rules.frontier.overlap import buckets_beside
 from crawlkit.rules.frontier.priority import points_sql
 from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.rules.politeness.host_state import pages_left_sql
@@ -68,20 +69,29 @@ class Tables:
 class Plan:
     """fetch_list: rows of `fetchlist`; None if nothing may be fetched.
 
-    left_out: due URLs that are not listed, by reason.
+    left_out: due URLs that are not listed, by reason. beside: buckets whose due URLs are left to a
+    second round, at the same time as this one.
     """
 
     fetch_list: Frame | None
     left_out: dict[str, int]
+    beside: list[int] = field(default_factory=list)
 
 
 @contextlib.contextmanager
 def generate(
-    tables: Tables, orders: Orders, round_: Round, cfg: Config, clock_now: float
+    tables: Tables,
+    orders: Orders,
+    round_: Round,
+    cfg: Config,
+    clock_now: float,
+    split: bool = False,
 ) -> Iterator[Plan]:
     """The round's plan, valid while the context is open.
 
-    clock_now: real time (Unix s): a host that may not be asked within the round is left out.
+    Args:
+        clock_now: real time (Unix s): a host that may not be asked within the round is left out.
+        split: some buckets may be left to a second round (rules/frontier/overlap.py).
     """
     rows = mark_orders(tables.rows, orders)
     engine = rows.engine
@@ -100,6 +110,10 @@ def generate(
         if not domains:
             yield Plan(None, left_out)
             return
+        beside = buckets_beside(domains) if split else []
+        if beside:
+            due = due.where(f"host_bucket NOT IN ({', '.join(map(str, beside))})")
+            domains, left_out = _count_domains(due, tables.hostdb, cfg)
         slot_of, _ = assign_in_regions(domains, cfg)
         slots = engine.from_rows(
             "domain string, slot int, region string",
@@ -107,7 +121,7 @@ def generate(
         )
         pages = due.where("left_reason IS NULL")
         listed = with_robots_rows(pages, tables.robots, tables.hostdb, slots)
-        yield Plan(listed.select("*", f"'{round_.id}' AS round_id"), left_out)
+        yield Plan(listed.select("*", f"'{round_.id}' AS round_id"), left_out, beside)
 
 
 def count_planned(fetch_list: Frame, buckets: int) -> dict[str, Any]:
@@ -295,14 +309,14 @@ def _delay_sql(cfg: Config) -> str:
 def _count_domains(
     due: Frame, hostdb: Frame, cfg: Config
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Domains with rows that are chosen (domain, n, cost_s: polite time, ips), and what is left
-    out by reason.
+    """Domains with rows that are chosen (domain, host_bucket, n, cost_s: polite time, ips), and
+    what is left out by reason.
     """
     delay_s = _delay_sql(cfg)
     query = f"""
-        SELECT domain, left_reason, count(*) AS n, CAST(sum(left_out) AS bigint) AS left_out,
-            sum({delay_s}) AS cost_s
-        FROM {{due}} GROUP BY domain, left_reason
+        SELECT domain, host_bucket, left_reason, count(*) AS n,
+            CAST(sum(left_out) AS bigint) AS left_out, sum({delay_s}) AS cost_s
+        FROM {{due}} GROUP BY domain, host_bucket, left_reason
     """
     counted = due.engine.query(query, due=due).rows()
     left_out: dict[str, int] = {}

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 
@@ -43,11 +43,14 @@ from crawlkit.crawl.kept_settings import keep_settings
 from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.state import Place
 from crawlkit.local.sample_site import serve
-from crawlkit.round.drive import AFTER_ALL, run_round
+from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job, make_job
 from crawlkit.round.limits import Limits
 from crawlkit.round.progress import Progress
 from crawlkit.round.summary import summarize, summary_text
+from crawlkit.round.waves import Waves
+
+ROUNDS_HELP = "Rounds to run; one that is split in two (round.overlap) counts once."
 
 
 @contextlib.contextmanager
@@ -82,7 +85,7 @@ def crawl(
     urls: Annotated[Optional[list[str]], typer.Argument(metavar="[URL]...", help="Seeds.")] = None,
     seeds: Seeds = None,
     data: Data = DEFAULT_DATA,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=100_000, help="Rounds to run.")] = 3,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=100_000, help=ROUNDS_HELP)] = 3,
     scope: ScopeKind = None,
     max_pages: MaxPages = None,
     max_depth: MaxDepth = None,
@@ -117,43 +120,12 @@ def crawl(
         check_seeds(data, settings, lines)
         limits = Limits(max_pages, max_minutes, max_bytes)
         job = stack.enter_context(open_job(data, settings, as_json, save))
-        _ = job.engine  # a Java or JAR that does not work is reported before a row is written
         job.say({"event": "begin", "text": first_line(settings.config, rounds, limits)})
-        done, injected = run_rounds(job, rounds, lines, nominal, limits)
+        waves = stack.enter_context(Waves(job, limits))
+        waves.run(rounds, lines, nominal)
         ended = time.time() if nominal is None else nominal
-        answer = summarize(job, done, injected, started, ended) | {"reached": limits.reached}
-        emit(answer, as_json, summary_text)
-
-
-def run_rounds(
-    job: Job, rounds: int, lines: list[str], now: float | None, limits: Limits
-) -> tuple[list[str], dict[str, Any]]:
-    """Ids of the rounds that fetched something, and the counts of inject.
-
-    now: nominal time of every round, Unix s; None: each has the time at which it begins.
-    """
-    done: list[str] = []
-    injected: dict[str, Any] = {}
-    finished = True
-    for n in range(rounds):
-        cfg = limits.next_round(job, done)
-        if cfg is None:
-            break
-        job.cfg = cfg
-        round_ = next_round(job.crawl, time.time() if now is None else now)
-        with job.driving(round_):
-            if n == 0 and lines and job.crawl.mark(round_, "generate") is None:
-                injected = job.run("inject", round_, force=True, lines=lines)
-            finished = run_round(job, round_, last=n == rounds - 1)
-        if not finished:
-            break
-        done.append(round_.id)
-    if done and (
-        not finished or limits.reached
-    ):  # the last full round still needs what waits for the last one
-        for stage in AFTER_ALL:
-            job.run(stage, job.crawl.round(done[-1]))
-    return done, injected
+        answer = summarize(job, waves.done, waves.injected, started, ended)
+        emit(answer | {"reached": limits.reached}, as_json, summary_text)
 
 
 @app.command("round")

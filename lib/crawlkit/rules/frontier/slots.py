@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from crawlkit.config import Config
 from crawlkit.rules.frontier.regions import region_of, serving
+
+Name = TypeVar("Name", str, int)
 
 
 def assign_slots(
@@ -39,21 +41,23 @@ def assign_slots(
     return {d: dense[s] for d, s in out.items()}, len(used)
 
 
-def address_groups(rows: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Domains that share addresses, together; the group with the longest polite time first."""
+def address_groups(rows: Mapping[Name, Mapping[str, Any]]) -> list[list[Name]]:
+    """Domains (or buckets) that share addresses, together; the group with the longest polite time
+    first.
+    """
     parent = {d: d for d in rows}
 
-    def root(d: str) -> str:
+    def root(d: Name) -> Name:
         while parent[d] != d:
             parent[d] = parent[parent[d]]
             d = parent[d]
         return d
 
-    at_ip: dict[str, str] = {}
+    at_ip: dict[str, Name] = {}
     for d in sorted(rows):
         for ip in rows[d]["ips"] or ():
             parent[root(d)] = root(at_ip.setdefault(ip, d))
-    groups: dict[str, list[str]] = defaultdict(list)
+    groups: dict[Name, list[Name]] = defaultdict(list)
     for d in sorted(rows):
         groups[root(d)].append(d)
     return sorted(groups.values(), key=lambda g: (-max(rows[d]["cost_s"] for d in g), g[0]))

@@ -1,0 +1,50 @@
+"""What a crawl prints while one round or two are under way."""
+
+from __future__ import annotations
+
+from crawlkit.round.progress import Progress
+from crawlkit.round.second_lane import half
+
+
+def event(kind: str, round_id: str, **more: object) -> dict[str, object]:
+    return {"event": kind, "round_id": round_id, **more}
+
+
+def progress_of(round_id: str) -> dict[str, object]:
+    counts = dict.fromkeys(("queued", "in_flight", "done", "failed", "bytes", "bytes_per_s"), 1)
+    return event("fetch_progress", round_id, eta_s=5.0, slowest=[], **counts)
+
+
+def test_lines_begin_with_their_round_while_there_are_two(capsys):
+    say = Progress(as_json=False)
+    say(event("round", "r1"))
+    say(event("stage", "r1", stage="fetch"))
+    say(event("round", "r2", beside=True))
+    say(event("stage", "r2", stage="fetch"))
+    say(event("stage", "r1", stage="parse"))
+    say(event("round", "r3"))
+    say(event("stage", "r3", stage="fetch"))
+    assert capsys.readouterr().err.splitlines() == [
+        "round r1",
+        "  fetch: fetching ...",
+        "round r2 at the same time",
+        "  r2  fetch: fetching ...",
+        "  r1  parse: reading pages ...",
+        "round r3",
+        "  fetch: fetching ...",
+    ]
+
+
+def test_a_fetch_is_told_of_once_a_minute_for_each_round(capsys, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("crawlkit.round.progress.time.monotonic", lambda: clock[0])
+    say = Progress(as_json=False)
+    for second in range(0, 130, 10):
+        clock[0] = float(second)
+        say(progress_of("r1"))
+        say(progress_of("r2"))
+    assert len(capsys.readouterr().err.splitlines()) == 4
+
+
+def test_half_of_the_memory():
+    assert [half(m) for m in ("800MB", "1GB", "501 MiB")] == ["400MB", "0.5GB", "250.5 MiB"]
