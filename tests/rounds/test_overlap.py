@@ -220,8 +220,10 @@ def test_killed_at_random_moments(alone, tmp_path, victim, seed):
         while True:
             process = w.start()
             while len(killed) < KILLS and process.poll() is None:
+                if rng.random() < 0.6 and not wait_for(lambda: len(w.open_rounds()) == 2, process):
+                    break
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(rng.uniform(2, 9))
+                    process.wait(rng.uniform(0.5, 6))
                 victims = WHO[victim](process.pid)
                 if victims and process.poll() is None:
                     killed.append(f"{len(w.open_rounds())} open")
@@ -276,6 +278,26 @@ def test_an_error_of_the_second_round_ends_the_crawl_with_its_exit_code(tmp_path
         assert done.code == 2 and f"round {abandoned} was abandoned" in done.err, done.err
         assert released(w) and list(w.open_rounds()) == [keep]
         assert (done := w.run()).code == 0, done.err
+        w.is_over()
+        w.is_polite()
+
+
+@pytest.mark.slow
+def test_the_other_round_is_finished_while_one_is_paused(alone, tmp_path):
+    with World(tmp_path) as w:
+        first = w.start()
+        assert wait_for(w.two_fetch, first)
+        keep, paused = sorted(w.open_rounds())
+        args = (paused, "--data", w.data, "--config", w.config)
+        assert (done := run("pause", *args)).code == 0, done.err
+        done = ended(first, 60)
+        assert done.code == 2 and f"round {paused} is paused" in done.err, done.err
+        done = w.run()
+        assert done.code == 2 and f"round {paused} is paused" in done.err, done.err
+        assert list(w.open_rounds()) == [paused]
+        assert (done := run("resume", *args)).code == 0, done.err
+        assert (done := w.run()).code == 0, done.err
+        assert differences(stable(alone), stable(whole(w.data))) == []
         w.is_over()
         w.is_polite()
 

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from crawlkit.adapters.store.local_objects import LocalObjects
+from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.crawl.next_round import free_rounds, next_round
 from crawlkit.model import Round
 from crawlkit.round.drive import AFTER_ALL, close_empty, run_planned
@@ -85,7 +86,8 @@ class Waves:
         """Start the round that takes what this one has left, or go on with one that is open."""
         crawl = self._job.crawl
         if planned.get("repeated"):
-            others = [r for r in free_rounds(crawl) if r.id != round_.id]
+            out = {round_.id, *read_orders(crawl.objects).paused}  # a paused one would end both
+            others = [r for r in free_rounds(crawl) if r.id not in out]
             if others:
                 self._second.start(others[0], {})
         elif due := planned.get("left_beside"):
