@@ -106,6 +106,7 @@ class Reason(StrEnum):
     # deferrals
     ROUND_TIME = "round_time"
     ROUND_BYTES = "round_bytes"
+    DISK_FULL = "disk_full"
     SLOT_LOST = "slot_lost"  # no part names it: the task died or never came to it
     LEASE_LOST = "lease_lost"
     RETRY_AFTER = "retry_after"

@@ -30,6 +30,7 @@ SHORT = {
     "lease.renew_s": 1,
     "lease.margin_s": 1,
     "warc.roll_s": 1,
+    "storage.min_free_bytes": 0,
 }
 # what must be the same however often a crawl was killed: not attempts, file names, offsets, clock
 # times and measured delays

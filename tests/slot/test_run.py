@@ -488,6 +488,25 @@ def test_one_poisonous_answer_does_not_sink_the_slot(tmp_path, monkeypatch):
     }
 
 
+def test_a_disk_that_fills_up_ends_the_round_with_all_that_was_asked_kept(tmp_path, monkeypatch):
+    io = slot_io(tmp_path, progress_s=0.05)
+    free = [10**9]
+    monkeypatch.setattr("crawlkit.slot.task.free_bytes", lambda places: free[0])
+
+    def fill(_):
+        free[0] = 10**8  # less than storage.min_free_bytes
+        time.sleep(0.3)
+        return page("x")
+
+    with SlotWeb({"a.test": {"/1": page("x"), "/2": fill}}) as web:
+        run_slot(plan([f"http://a.test/{i}" for i in range(1, 30)]), web.config(**QUICK), io)
+        asked = {x.request.target for x in web.log}
+    got = told(io)
+    assert asked == {"/robots.txt", "/1", "/2"}
+    assert got["http://a.test/2"][0] == "fetched"
+    assert {got[f"http://a.test/{n}"] for n in range(3, 30)} == {("deferred", "disk_full")}
+
+
 def test_a_full_store_ends_the_attempt_and_the_next_one_loses_nothing(tmp_path, monkeypatch):
     io = slot_io(tmp_path)
     items = plan([f"http://a.test/{i}" for i in range(4)])

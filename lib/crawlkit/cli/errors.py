@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import errno
 import functools
+import itertools
+import os
 import select
 import sys
+import tempfile
+import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import typer
 
+from crawlkit.cli.root import DEFAULT_DATA
 from crawlkit.engine.task_errors import TaskFailed
 from crawlkit.runtime.spark_errors import damaged_file, find_task_error, first_cause
 
@@ -81,9 +88,31 @@ def guard(run: Callable[[], T]) -> T:
             text = getattr(e, "strerror", None) or str(e)
             raise fail(text + getattr(e, "advice", ""), code) from None
         failure = _of_system(e) if isinstance(e, OSError) else _of_engine(e)
-        if failure is None:
-            raise
-        raise fail(*failure) from None
+        raise fail(*(failure or (_of_fault(e), 1))) from None
+
+
+def _of_fault(e: Exception) -> str:
+    """Message of an error that is not foreseen: a fault of crawlkit's."""
+    cause = " ".join(str(e).split())
+    return (
+        f"a fault in crawlkit: {type(e).__name__}: {cause:.300}; the trace is in"
+        f" {keep_trace(traceback.format_exc())}. {ADVICE.capitalize()}; if it ends so again, report"
+        " that file"
+    )
+
+
+def keep_trace(text: str) -> str:
+    """Write a trace below the crawl's state (else into the folder for temporary files); its
+    place.
+    """
+    words = [*sys.argv[1:], ""]
+    named = next((b for a, b in itertools.pairwise(words) if a == "--data"), DEFAULT_DATA)
+    folder = Path(named) / "state"
+    if "://" in named or not folder.is_dir():
+        folder = Path(tempfile.gettempdir())
+    path = folder / f"trace-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}.txt"
+    path.write_text(text, "utf-8")
+    return str(path)
 
 
 def is_unread(descriptor: int = 1) -> bool:
@@ -130,9 +159,8 @@ def _of_engine(e: Exception) -> tuple[str, int] | None:
     if type(e).__name__ == "Py4JNetworkError":
         return JVM_GONE, 1
     if type(e).__module__.startswith(("pyspark", "py4j", "delta")):
-        print(text, file=sys.stderr)
         cause = first_cause(text)
-        return f"Spark failed: {cause}; run the same command again, or see the text above", 1
+        return f"Spark failed: {cause}; {ADVICE}, or see {keep_trace(text)}", 1
     return None
 
 

@@ -135,6 +135,12 @@ class Storage(Section):
         "Local folder of open WARC files and of what waits for the store; null: .tmp in a local"
         " WARC folder, else the system's folder for temporary files.",
     )
+    min_free_bytes: int = setting(
+        200 * 10**6,
+        "Room that a fetch leaves on the disks of state, WARC files and spool: with less it does"
+        " not start, and a running one ends with what is left deferred (disk_full).",
+        ge=0,
+    )
     spool_bytes: int = setting(
         100 * 10**9,
         "What a task keeps on local disk while the store does not answer; beyond it the task ends"

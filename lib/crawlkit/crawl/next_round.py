@@ -30,6 +30,19 @@ def next_round(
     return crawl.open_round(now, round_id)
 
 
+def refuse_busy(crawl: Crawl) -> None:
+    """Raises LockHeld if another process drives a round of the crawl."""
+    for r in crawl.open_rounds():
+        try:
+            with crawl.driver_lock(r):
+                pass
+        except LockHeld as e:
+            raise LockHeld(
+                f"{crawl.data} is being crawled: {e}. `crawlkit status --data {crawl.data}` shows"
+                " what it does"
+            ) from None
+
+
 def free_rounds(crawl: Crawl) -> list[Round]:
     """Open rounds that no living process drives, oldest first."""
     return [r for r in crawl.open_rounds() if _is_free(crawl, r)]

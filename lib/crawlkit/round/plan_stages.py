@@ -13,8 +13,10 @@ from typing import Any
 
 from crawlkit.adapters.lake.sql_text import in_list
 from crawlkit.adapters.store.flock import LockHeld
+from crawlkit.adapters.store.free_space import free_bytes
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import part_keys, read_part
+from crawlkit.adapters.store.spool_folder import spool_folder
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.config.whole import Config
 from crawlkit.crawl.abandon import has_live_slots
@@ -180,6 +182,7 @@ def fetch(job: OpenCrawl, round_: Round, region: str | None = None) -> Counts:
     listed = job.of_round("fetchlist", round_)
     if region is not None:
         listed = listed.where(f"region = '{region}'")
+    _check_room(job)
     run = partial(
         run_slot_in,
         cfg=_for_slots(job.cfg, slots),
@@ -188,6 +191,20 @@ def fetch(job: OpenCrawl, round_: Round, region: str | None = None) -> Counts:
         seed=round_.seed,
     )
     return fetch_stage.fetch(listed, slots, run)
+
+
+def _check_room(job: OpenCrawl) -> None:
+    """Raises StageError if the disk is nearly full: nothing is asked that cannot be kept."""
+    crawl = job.crawl
+    spool = spool_folder(job.cfg, crawl.warc_place)
+    places = (crawl.objects.root, crawl.warc.root, spool)
+    free, least = free_bytes(places), job.cfg.storage.min_free_bytes
+    if free < least:
+        raise StageError(
+            f"only {free / 1e6:.0f} MB of space are left on the disk of {crawl.data}, and a fetch"
+            f" leaves {least / 1e6:.0f} MB free: free some and run the same command again, or set"
+            " storage.min_free_bytes lower"
+        )
 
 
 def _for_slots(cfg: Config, slots: int) -> Config:

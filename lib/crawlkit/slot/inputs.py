@@ -62,6 +62,11 @@ class SlotIO:
     progress_s: float = 1.0
     stop_list_s: float = 10.0
 
+    @property
+    def places(self) -> tuple[Path | str, ...]:
+        """Where something is written."""
+        return self.objects.root, self.warcs.root, self.spool
+
 
 class SlotClock:
     """Unix seconds that never step: read once, then carried on by the monotonic clock."""

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from crawlkit.adapters.net.address_guard import Guard, parse_place
 from crawlkit.adapters.net.dns import Resolver
+from crawlkit.adapters.store.free_space import free_bytes
 from crawlkit.adapters.store.lease import LeaseLost
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.politeness.pacer import GiveUp, Pacer, Resolve, Send
@@ -62,6 +63,7 @@ class SlotTask:
         )
         self._handlers = Handlers(setup, self._hosts, self._queue, sender, self._clock)
         self._figures = LiveFigures(len(setup.items), setup.ledger, self._pacer, self._clock())
+        self._disk_full = False
         self._open = 0  # requests under way
         self._resolving = 0
         self._sends: set[asyncio.Task[None]] = set()
@@ -128,6 +130,8 @@ class SlotTask:
         stop, most = self._setup.stop, self._cfg.round.max_bytes
         if most is not None and self._ledger.counts["bytes"] >= most:
             return Reason.ROUND_BYTES
+        if self._disk_full:
+            return Reason.DISK_FULL
         over = self._clock() >= self._queue.deadline or (stop is not None and stop.is_set())
         return Reason.ROUND_TIME if over else None
 
@@ -228,6 +232,7 @@ class SlotTask:
                 await work()
 
     async def _tick(self) -> None:
+        self._disk_full = free_bytes(self._io.places) < self._cfg.storage.min_free_bytes
         await self._ledger.write_gathered()
         await self._show()
 

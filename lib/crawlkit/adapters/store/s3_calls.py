@@ -7,6 +7,7 @@ the caller finds out, and the SDK's own retries are off.
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import random
 import time
@@ -26,6 +27,7 @@ from crawlkit.adapters.store.s3_client import LOCAL_ERRORS, SET_CREDENTIALS, cli
 from crawlkit.config import S3
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 _FIRST_PAUSE_S = 0.1
 _LAST_PAUSE_S = 3.0
 _FULL = {"QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "EntityTooLarge"}
@@ -120,8 +122,20 @@ def call_s3(
                 f"{call} after {n + 1} attempts: {error!s:.300}; check that the store is up and"
                 " s3.endpoint_url is right"
             )
+        if n in _TOLD:
+            log.warning(
+                "%s: no answer in %d attempts (%.200s); trying for %.0f s more",
+                call,
+                n + 1,
+                error,
+                give_up - time.monotonic(),
+            )
         time.sleep(pause)
     raise AssertionError
+
+
+# attempts after which it is told that the store does not answer: after a second, then now and then
+_TOLD = (3, 8, 16, 32, 64)
 
 
 def _translate(e: Exception, call: Call) -> Exception | None:

@@ -40,8 +40,8 @@ from crawlkit.cli.settings import parse_now, read_seeds, read_settings
 from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.crawl.kept_settings import keep_settings
-from crawlkit.crawl.next_round import next_round
-from crawlkit.crawl.state import Place
+from crawlkit.crawl.next_round import next_round, refuse_busy
+from crawlkit.crawl.state import Crawl, Place
 from crawlkit.local.sample_site import serve
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job, make_job
@@ -118,6 +118,7 @@ def crawl(
             settings = settings.with_passing([f"scope.max_depth={max_depth}"], "--max-depth")
         settings = set_scope(settings, lines, scope)
         check_seeds(data, settings, lines)
+        refuse_busy(Crawl(data, settings.config))
         limits = Limits(max_pages, max_minutes, max_bytes)
         job = stack.enter_context(open_job(data, settings, as_json, save))
         job.say({"event": "begin", "text": first_line(settings.config, rounds, limits)})
@@ -147,9 +148,11 @@ def round_(
     with open_job(data, read_settings(data, config, set_, engine), as_json, save) as job:
         started = time.time()
         job.crawl.repair()
-        current = (
-            job.crawl.open_round(nominal, round_id) if round_id else next_round(job.crawl, nominal)
-        )
+        if round_id:
+            current = job.crawl.open_round(nominal, round_id)
+        else:
+            refuse_busy(job.crawl)
+            current = next_round(job.crawl, nominal)
         done = []
         if current.state == "open":
             with job.driving(current):
