@@ -136,7 +136,7 @@ def _scope(cfg: Config, url: str, row: Mapping[str, Any], now: float) -> dict[st
     reason = scope_reason(
         url,
         row.get("depth") or 0,
-        Scope.of(cfg.scope),
+        Scope.of(cfg.scope, UrlPolicy.of(cfg.urls)),
         time.gmtime(now).tm_year,
         page=row.get("fetch_kind", "page") == "page",
     )

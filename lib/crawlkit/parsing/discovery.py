@@ -98,7 +98,9 @@ class ParseRules:
         self.year = time.gmtime(now).tm_year
         self.policy = UrlPolicy.of(cfg.urls)
         self.located = _Located()
-        self.scope_at = lru_cache(8)(partial(_judged, Scope.of(cfg.scope), self.year))
+        self.scope_at = lru_cache(8)(
+            partial(_judged, Scope.of(cfg.scope, UrlPolicy.of(cfg.urls)), self.year)
+        )
         self.place_of = lru_cache(KNOWN_URLS)(partial(_place_of, cfg.frontier.buckets))
 
     def refuse(self, url: str, depth: int, is_page: bool = True) -> Reason | None:

@@ -11,11 +11,9 @@ from crawlkit import __version__
 from crawlkit.outcomes import Reason
 from crawlkit.parsing.discovery import ParsedRow, ParseRules, Row, add_found, add_reject, new_result
 from crawlkit.rules.feeds.collect import Sitemap
-from crawlkit.rules.feeds.sitemaps import parse
+from crawlkit.rules.feeds.sitemaps import FEEDS, parse
 from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.encoding import header_charset
-
-FEEDS = ("rss", "atom")
 
 
 def read_sitemap(out: ParsedRow, item: Row, body: bytes, cut: bool, rules: ParseRules) -> bool:

@@ -20,6 +20,6 @@ def judge_seeds(lines: Iterable[str], cfg: Config, now: float) -> tuple[int, lis
         now=now,
         buckets=cfg.frontier.buckets,
         policy=UrlPolicy.of(cfg.urls),
-        scope=Scope.of(cfg.scope),
+        scope=Scope.of(cfg.scope, UrlPolicy.of(cfg.urls)),
     )
     return len(rows), [f"{r['reason']}: {r['detail']}: {r['item']:.120}" for r in rejects]

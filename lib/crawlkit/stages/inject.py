@@ -103,7 +103,7 @@ def inject(seeds: SeedList, round_: Round, cfg: Config) -> Injection:
         policy=UrlPolicy.of(cfg.urls),
         priority_class=seeds.priority_class,
         source=seeds.source,
-        scope=Scope.of(cfg.scope),
+        scope=Scope.of(cfg.scope, UrlPolicy.of(cfg.urls)),
         parse=FORMS[seeds.form],
         first_line=seeds.first_line,
     )

@@ -23,7 +23,7 @@ from crawlkit.outcomes import Reason
 
 from tests.adapters.net.test_engine import config, get, run
 from tests.rules.http.http_cases import ok
-from tests.servers.tls_server import _server_context, serving, trusting_context
+from tests.servers.tls_server import _server_context, serving, tls_server, trusting_context
 
 pytestmark = pytest.mark.waits
 
@@ -382,3 +382,31 @@ def test_an_address_that_cannot_be_asked_leaves_nothing_behind():
 
     asyncio.run(ask())
     assert complaints == []
+
+
+def ask_tls(host: str, port: int) -> Answer:
+    """The answer of a server with some certificate, asked for a host."""
+    where = config(connect_to={host: f"127.0.0.1:{port}"})
+    return run(where, get(f"https://{host}/"), tls=trusting_context())[0]
+
+
+@pytest.mark.parametrize(
+    "certificate, host, error",
+    [
+        ("*.site.example", "my_shop.site.example", None),
+        ("*.site.example", "myshop.site.example", None),
+        ("my_shop.site.example", "my_shop.site.example", None),
+        ("*.site.example", "_a.my_shop.site.example", "tls_name_mismatch"),
+        ("*.other.example", "my_shop.site.example", "tls_name_mismatch"),
+        ("*.example", "my_shop.site.example", "tls_name_mismatch"),
+    ],
+)
+def test_a_wildcard_stands_for_a_whole_label(certificate, host, error):
+    with tls_server(None, certificate) as port:
+        answer = ask_tls(host, port)
+    assert answer.error == error
+
+
+def test_a_host_with_an_underscore_needs_a_trusted_certificate():
+    with tls_server("self_signed", "*.site.example") as port:
+        assert ask_tls("my_shop.site.example", port).error == "tls_cert_invalid"

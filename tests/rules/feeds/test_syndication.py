@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 from crawlkit.rules.feeds.sitemaps import parse
 from crawlkit.rules.feeds.timestamps import feed_date, rfc822_date
@@ -167,3 +169,47 @@ def test_rfc822(text, want):
 @given(st.one_of(st.text(max_size=70), st.text("0123456789 -:+TZJanFri,", max_size=64)))
 def test_any_text_is_a_date_or_none(text):
     assert isinstance(feed_date(text), float | None)
+
+
+FEED_URL = "https://feeds.example/blog.json"
+JSON_FEED = """{
+  "version": "https://jsonfeed.org/version/1.1", "title": "A blog", "feed_url": "x",
+  "items": [
+    {"id": "1", "url": "https://blog.example/a", "date_published": "2026-01-02T03:04:05Z"},
+    {"id": "https://partner.example/b", "date_modified": "2026-01-03"},
+    {"id": "2", "url": "/c", "date_published": 7},
+    {"id": "not an address"}, "no item", {"id": 3, "url": null}
+  ]}"""
+
+
+@pytest.mark.parametrize("wrap", [str.encode, lambda t: gzip.compress(t.encode())])
+def test_items_of_a_json_feed(wrap):
+    found = parse(wrap(JSON_FEED), FEED_URL)
+    assert (found.kind, found.refused, found.partial) == ("json", [], False)
+    assert [(e.url, e.lastmod) for e in found.entries] == [
+        ("https://blog.example/a", 1767323045.0),
+        ("https://partner.example/b", 1767398400.0),
+        ("https://feeds.example/c", None),
+    ]
+    assert found.bad_entries == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "{}", "[]", '{"version": 1, "items": []}', '{"version": "1.1", "items": []}', "{" * 9999],
+)
+def test_other_json_is_no_feed(text):
+    assert parse(text.encode(), FEED_URL).kind == "none"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<rss><channel><item><link>http://blog.example/a</link></item></channel></rss>",
+        "<feed><entry><link href='http://blog.example/a'/></entry></feed>",
+        "<rdf:RDF><item><link>http://blog.example/a</link></item></rdf:RDF>",
+    ],
+)
+def test_a_feed_may_name_pages_of_any_site(text):
+    found = parse(text.encode(), "https://feeds.example/blog")
+    assert [e.url for e in found.entries] == ["http://blog.example/a"] and not found.refused

@@ -222,3 +222,19 @@ def test_parts_of_a_base_are_those_of_the_parser(base):
     except Refused:
         expected = None
     assert canonical._base(base) == expected
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        '<link rel=canonical hreflang=de href="https://a.example/de">',
+        '<link rel=canonical lang=de href="https://a.example/de">',
+        '<link rel=canonical media="only screen" href="https://m.a.example/">',
+        '<link rel="canonical alternate" type="application/rss+xml" href="https://a.example/rss">',
+    ],
+)
+def test_a_canonical_link_of_another_form_of_the_page_is_none(other):
+    own = '<link rel=canonical href="https://a.example/x">'
+    for text, want in ((other, None), (other + own, "https://a.example/x")):
+        got = links(f"<head>{text}</head>")
+        assert (got.canonical, got.canonical_conflict) == (want, False)

@@ -57,6 +57,22 @@ def test_status_table(status, kind, reason):
     assert got.expires_at == NOW + (600 if kind == "defer" else DAY)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"error": Reason.CONTENT_ENCODING},
+        {"error": Reason.DISCONNECTED, "truncated": "disconnect"},
+        {"truncated": "time"},
+        {"truncated": "length"},
+        {"body": b"User-agent: *\nDisallow: /"},
+    ],
+)
+@pytest.mark.parametrize("status", [400, 403, 404, 410, 451])
+def test_what_is_wrong_with_the_body_of_a_4xx_does_not_matter(status, fault):
+    got = verdict(URL, NOW, Robots(), status, **fault)
+    assert got.match("crawlkit", "http://site.example/x").allowed
+
+
 def test_errors_and_broken_bodies_are_unreachable():
     assert verdict(URL, NOW, Robots(), None, error=Reason.DNS_NXDOMAIN).error == Reason.DNS_NXDOMAIN
     assert verdict(URL, NOW, Robots(), 200, body=RULES, error=Reason.READ_STALLED).kind == "defer"

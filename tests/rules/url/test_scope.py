@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from crawlkit.config import ConfigError, ScopeConfig
+from crawlkit.config import ConfigError, ScopeConfig, Urls
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url.canonical import canonicalize
+from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.rules.url.scope import Scope, scope_reason
 from hypothesis import given, strategies as st
 
@@ -113,7 +114,9 @@ def test_unusable_settings(config):
         ("http://a.example/(S(lit3py55t21z5v55vlm25s55))/x.aspx", Reason.SCOPE_SESSION_ID),
         ("http://a.example/(4hqa0555fwsecu455xqckv45)/x.aspx", Reason.SCOPE_SESSION_ID),
         ("http://a.example/x;jsessionid=1", Reason.SCOPE_SESSION_ID),
-        ("http://a.example/x?b=1&SID=2", Reason.SCOPE_SESSION_ID),
+        ("http://a.example/x?b=1&SESSIONID=2", Reason.SCOPE_SESSION_ID),
+        ("http://a.example/x?SID=9682993c8daa2c5497996114facdc805", Reason.SCOPE_SESSION_ID),
+        ("http://a.example/x?sid=26/11/29/0912207&b=1", None),
         ("http://a.example/x?inside=2", None),
         ("http://a.example/A.JPG?x=1", Reason.MEDIA_NOT_CRAWLED),
         ("http://a.example/a.tar.gz", Reason.SCOPE_EXTENSION),
@@ -158,3 +161,48 @@ def test_never_raises(text):
 def test_linear(path):
     scope = Scope.of(ScopeConfig(max_url_bytes=65_536))
     within(0.5, lambda: scope_reason("http://a.example/" + path, 0, scope, 2026))
+
+
+@pytest.mark.parametrize(
+    "urls, scope, inside, outside",
+    [
+        ({"fold_www": True}, {"hosts": ("www.a.example",)}, ["http://a.example/x"], []),
+        (
+            {"fold_www": True},
+            {"prefixes": ("http://www.a.example/docs/",)},
+            ["http://www.a.example/docs/x"],
+            ["http://www.a.example/doc", "http://b.example/docs/"],
+        ),
+        (
+            {"fold_slash": True},
+            {"prefixes": ("http://a.example/docs/",)},
+            ["http://a.example/docs/", "http://a.example/docs", "http://a.example/docs/x/"],
+            ["http://a.example/docs2", "http://a.example/"],
+        ),
+        (
+            {"remove_session": False},
+            {"prefixes": ("http://a.example/list?sid=42",)},
+            ["http://a.example/list?sid=42&p=1", "http://a.example/list?p=1&sid=421"],
+            ["http://a.example/list", "http://a.example/list?sid=7", "http://a.example/l?sid=42"],
+        ),
+        (
+            {},
+            {"prefixes": ("http://a.example/ex?User=A&Back=",)},
+            ["http://a.example/ex?User=A&Back=B&Do=F", "http://a.example/ex?Back=&User=A"],
+            ["http://a.example/ex?User=B&Back=", "http://a.example/ex?User=A"],
+        ),
+        ({"fold_index": True}, {"prefixes": ("http://a.example/x/",)}, ["http://a.example/x/"], []),
+        (
+            {"extra_tracking": ("q",)},
+            {"prefixes": ("http://a.example/?p",)},
+            ["http://a.example/?page=1&q=2"],
+            ["http://a.example/?q=2"],
+        ),
+    ],
+)
+def test_the_scope_is_read_by_the_rules_of_the_urls(urls, scope, inside, outside):
+    policy = UrlPolicy.of(Urls(**urls))
+    compiled = Scope.of(ScopeConfig(**scope), policy)
+    for url in (*inside, *outside):
+        reason = scope_reason(canonicalize(url, policy=policy), 0, compiled, 2026)
+        assert (reason is None) == (url in inside), url

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import ssl
+from typing import Any
 
 import certifi
 
@@ -46,6 +47,44 @@ def harden(context: ssl.SSLContext) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     context.options |= ssl.OP_NO_TICKET
     return context
+
+
+# A wildcard stands for one whole label, whatever is in it (RFC 9525 6.3), as browsers have it;
+# OpenSSL lets it match letters, digits and hyphens alone.
+def needs_own_check(name: str) -> bool:
+    """Whether OpenSSL would not let a wildcard stand for the first label of a host name."""
+    first = name.partition(".")[0]
+    return not first.replace("-", "").isalnum() and ":" not in name
+
+
+@functools.lru_cache(maxsize=8)
+def chain_context(context: ssl.SSLContext) -> ssl.SSLContext:
+    """A context with the same trust that leaves the name to `covers`."""
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    own.check_hostname = False
+    own.verify_mode = ssl.CERT_REQUIRED
+    own.verify_flags = context.verify_flags
+    if context.get_ca_certs():
+        own.load_verify_locations(cadata=b"".join(context.get_ca_certs(binary_form=True)))
+    own.set_default_verify_paths()
+    return harden(own)
+
+
+def covers(certificate: Any, name: str) -> bool:
+    """Whether a verified certificate (as `getpeercert`) is for a host name (RFC 9525 6.3)."""
+    names = [
+        v.lower() for kind, v in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"
+    ]
+    _, dot, parent = name.lower().partition(".")
+    return name.lower() in names or (bool(dot) and "." in parent and f"*.{parent}" in names)
+
+
+def name_mismatch(name: str) -> ssl.SSLCertVerificationError:
+    """The error of a certificate that is for other names."""
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_code = min(_NAME_MISMATCH)
+    error.verify_message = f"Hostname mismatch, certificate is not valid for '{name}'."
+    return error
 
 
 def connect_reason(failure: OSError | None) -> Refused:

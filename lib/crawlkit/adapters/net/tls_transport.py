@@ -12,6 +12,8 @@ import socket
 from ssl import MemoryBIO, SSLContext, SSLEOFError, SSLError, SSLWantReadError
 from typing import Any, cast
 
+from crawlkit.adapters.net.tls import chain_context, covers, name_mismatch, needs_own_check
+
 
 class TlsTransport(asyncio.Transport):
     """Carries a protocol's bytes once `handshake` is done.
@@ -40,6 +42,7 @@ class TlsTransport(asyncio.Transport):
         "_writing",
         "_paused",
         "_ended",
+        "_name",
     )
 
     def __init__(
@@ -54,6 +57,9 @@ class TlsTransport(asyncio.Transport):
         self._fd = sock.fileno()
         self._protocol = protocol
         self._incoming, self._outgoing = MemoryBIO(), MemoryBIO()
+        self._name = name if needs_own_check(name) and context.check_hostname else None
+        if self._name is not None:
+            context = chain_context(context)
         # bytes: Place.host is canonical, and the IDNA codec slow
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_hostname=name.encode("ascii")
@@ -167,6 +173,8 @@ class TlsTransport(asyncio.Transport):
             with contextlib.suppress(OSError):
                 self._sock.send(self._outgoing.read())  # the alert: why
             return self._end(failure)
+        if self._name is not None and not covers(self._tls.getpeercert(), self._name):
+            return self._end(name_mismatch(self._name))
         shaken, self._shaken = self._shaken, None
         assert shaken is not None
         self._protocol.connection_made(self)

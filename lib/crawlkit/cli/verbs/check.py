@@ -79,7 +79,9 @@ def scope_test(
     """Whether the scope lets a URL in, and which rule does not. Exit 1 if refused."""
     cfg = read_config(data, config, set_)
     canonical = canonicalize(url, policy=UrlPolicy.of(cfg.urls))
-    reason = scope_reason(canonical, depth, Scope.of(cfg.scope), time.gmtime().tm_year)
+    reason = scope_reason(
+        canonical, depth, Scope.of(cfg.scope, UrlPolicy.of(cfg.urls)), time.gmtime().tm_year
+    )
     verdict = "in scope" if reason is None else f"refused: {reason}"
     answer = {"url": canonical, "in_scope": reason is None, "reason": reason}
     emit(answer, as_json, lambda v: f"{v['url']}: {verdict}")

@@ -29,7 +29,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Sitemap:
-    """What a sitemap or feed says. kind: urlset, index, text, rss, atom, or none (it is neither).
+    """What a sitemap or feed says. kind: urlset, index, text, rss, atom, json, or none.
 
     `sitemaps` are the children of an index, with their lastmod. `refused` are addresses outside
     what this sitemap may name; `bad_entries` counts entries without a usable address. `partial`: a
@@ -66,7 +66,7 @@ class Collector:
         self.url = url
         self.out = out
         self._scanner = scanner
-        self._may_name = may_name
+        self.may_name = may_name
         self._policy = policy
         self._max_entries = max_entries
         self._seen: dict[str, Entry] = {}
@@ -91,7 +91,7 @@ class Collector:
         known = self._seen.get(url)
         if known is not None:
             return known
-        if not self._may_name(url):
+        if not self.may_name(url):
             self.out.refused.append(url)
             return None
         if len(self._seen) >= self._max_entries:
@@ -106,7 +106,7 @@ class Collector:
         url = self.canonical(text, self.url)
         if url is None:
             self.out.bad_entries += 1
-        elif not self._may_name(url):
+        elif not self.may_name(url):
             self.out.refused.append(url)
         elif url not in self.out.sitemaps:
             if len(self.out.sitemaps) >= self._max_entries:

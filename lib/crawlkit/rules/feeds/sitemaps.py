@@ -19,6 +19,7 @@ from crawlkit.rules.feeds.collect import (
     Sitemap,
 )
 from crawlkit.rules.feeds.gzip_text import MAX_BYTES, Source
+from crawlkit.rules.feeds.json_feed import MAX_JSON_CHARS, read_json_feed
 from crawlkit.rules.feeds.timestamps import w3c_date
 from crawlkit.rules.feeds.xml_scanner import (
     Event,
@@ -56,8 +57,14 @@ def parse(
         root = scanner.root()
         collector.declared = scanner.declares
         reader = _READERS.get(root.name) if root else None
+        if reader is not None and reader[0] in FEEDS:
+            collector.may_name = _anything  # the rule on locations is one of sitemaps
         if root is None:
-            out.partial = not _read_text(scanner, collector)
+            json = scanner.rest(MAX_JSON_CHARS) if scanner.starts_with("{") else ""
+            collector.may_name = _anything if json else may_name
+            if not json or read_json_feed(json, collector) is None:
+                collector.may_name = may_name
+                out.partial = not _read_text(scanner, collector)
         elif reader is not None and not root.closing:
             out.kind, read = reader
             out.partial = not root.empty and not read(root, scanner, collector)
@@ -68,6 +75,13 @@ def parse(
     out.decoded_bytes = source.decoded_bytes
     out.partial = out.kind != "none" and (out.partial or source.cut or scanner.limited)
     return out
+
+
+FEEDS = ("rss", "atom", "json")
+
+
+def _anything(_: str) -> bool:
+    return True
 
 
 def _may_name(url: str, strict: bool, vouched: frozenset[str]) -> Callable[[str], bool]:

@@ -71,6 +71,18 @@ class Scanner:
             return None
         return next(self._scan(_ANY_TAG, frozenset()), None)
 
+    def starts_with(self, text: str) -> bool:
+        """Whether a file that has no root begins so."""
+        return self._buffer.startswith(text)
+
+    def rest(self, most: int) -> str:
+        """The text of such a file, one character more than `most` of it at most; it stays to be
+        read.
+        """
+        while not self._ended and len(self._buffer) <= most:
+            self._more()
+        return self._buffer[: most + 1]
+
     def lines(self) -> Iterator[str]:
         """Lines of a file that has no root; a line longer than MAX_TOKEN is cut there."""
         while True:

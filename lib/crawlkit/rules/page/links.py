@@ -274,7 +274,7 @@ def _link_kinds(attributes: dict[str, str]) -> Iterator[str]:
     if not attributes.get("href"):
         return
     tokens = set(_REL.findall(attributes.get("rel", "")[:1000].lower()))
-    if "canonical" in tokens:
+    if "canonical" in tokens and not any(attributes.get(name) for name in _NOT_CANONICAL):
         yield "canonical"
     if "alternate" in tokens and "stylesheet" not in tokens:
         media = attributes.get("media", "").lower()
@@ -290,6 +290,11 @@ def _link_kinds(attributes: dict[str, str]) -> Iterator[str]:
         yield "next"
     if tokens & {"prev", "previous"}:
         yield "prev"
+
+
+# a canonical link with one of these speaks of another form of the page
+# (Google Search Central, "Consolidate duplicate URLs")
+_NOT_CANONICAL = ("hreflang", "lang", "media", "type")
 
 
 def _canonical(out: PageLinks, found: list[tuple[bool, str]], url: str) -> None:

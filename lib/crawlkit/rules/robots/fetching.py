@@ -178,28 +178,28 @@ def verdict(
     """The verdict of a last answer (RFC 9309 2.3.1): 2xx rules, 4xx none, all else nothing allowed;
     429 by setting.
 
-    The body of an error is not looked at. A body that broke off (`truncated` time or disconnect) is
-    unreachable: the missing part may forbid.
+    The body of an error is not looked at, whatever is wrong with it. Rules that broke off
+    (`truncated` time or disconnect) are unreachable: the missing part may forbid.
     """
     headers = list(headers)
-    if status is not None and not error and truncated not in ("time", "disconnect"):
-        if 200 <= status < 300:
-            expires_at = now + _fresh_s(
-                [value for name, value in headers if name.lower() == "cache-control"], config
-            )
-            return RobotsVerdict(
-                "rules",
-                url,
-                now,
-                expires_at,
-                status,
-                body=body[: config.max_bytes],
-                robots=parse(body, config.max_bytes, truncated is not None),
-            )
-        if 400 <= status < 500 and (status != 429 or config.on_429 == "allow"):
-            return RobotsVerdict(
-                "allow_all", url, now, now + config.ttl_s, status, reason=Reason.HTTP_4XX
-            )
+    if status is not None and 400 <= status < 500 and (status != 429 or config.on_429 == "allow"):
+        return RobotsVerdict(
+            "allow_all", url, now, now + config.ttl_s, status, reason=Reason.HTTP_4XX
+        )
+    is_whole = not error and truncated not in ("time", "disconnect")
+    if status is not None and 200 <= status < 300 and is_whole:
+        expires_at = now + _fresh_s(
+            [value for name, value in headers if name.lower() == "cache-control"], config
+        )
+        return RobotsVerdict(
+            "rules",
+            url,
+            now,
+            expires_at,
+            status,
+            body=body[: config.max_bytes],
+            robots=parse(body, config.max_bytes, truncated is not None),
+        )
     return _unread(url, now, config, status, headers, error or _CUT.get(truncated or ""))
 
 

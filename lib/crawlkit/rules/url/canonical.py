@@ -19,6 +19,7 @@ from ada_url import URL
 
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url.policy import DEFAULT_POLICY, SESSION_PARAMS, TRACKING_PARAMS, UrlPolicy
+from crawlkit.rules.url.session_values import is_session_value
 
 __all__ = [
     "DEFAULT_POLICY",
@@ -350,7 +351,9 @@ def _query(query: str, origin: str, policy: UrlPolicy) -> str:
         if piece:
             name = piece.partition("=")[0]
             low = name.lower()
-            if low not in names and not low.startswith(prefixes):
+            if low in names or low.startswith(prefixes):
+                continue
+            if low not in policy.value_params or not is_session_value(piece[len(name) + 1 :]):
                 kept.append((name, piece))
     if len(kept) > 1:
         kept.sort(key=_first)

@@ -18,6 +18,7 @@ def _names(file: str) -> tuple[str, ...]:
 
 TRACKING_PARAMS = _names("tracking_params.txt")
 SESSION_PARAMS = _names("session_params.txt")
+SESSION_PARAMS_BY_VALUE = frozenset(_names("session_params_by_value.txt"))
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class UrlPolicy:
     remove_session: bool = True
     param_names: frozenset[str] = frozenset()  # removed from queries; lower case
     param_prefixes: tuple[str, ...] = ()  # likewise, by the start of the name
+    value_params: frozenset[str] = frozenset()  # removed if the value is a session's; lower case
     host_params: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
     collapse_repeats: bool = False
     route_fragment_hosts: frozenset[str] = frozenset()
@@ -47,6 +49,7 @@ class UrlPolicy:
         return cls(
             remove_session=urls.remove_session,
             param_names=frozenset(n for n in lower if not n.endswith("*")),
+            value_params=SESSION_PARAMS_BY_VALUE if urls.remove_session else frozenset(),
             param_prefixes=tuple(sorted({n[:-1] for n in lower if n.endswith("*") and n != "*"})),
             host_params={
                 host.lower(): frozenset(n.lower() for n in params)

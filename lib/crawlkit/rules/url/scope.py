@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from crawlkit.outcomes import Reason
 from crawlkit.rules.url.canonical import SESSION_PARAMS, split
 from crawlkit.rules.url.compiled_scope import Candidate, Scope
+from crawlkit.rules.url.policy import SESSION_PARAMS_BY_VALUE
+from crawlkit.rules.url.session_values import is_session_value
 
 __all__ = ["FOR_SEEDS", "RULES", "Candidate", "Scope", "scope_reason"]
 
@@ -46,7 +48,7 @@ def _outside_names(scope: Scope, c: Candidate) -> Reason | None:
     if (
         c.host in scope.hosts
         or ("." + c.host).endswith(scope.domains)
-        or c.url.startswith(scope.prefixes)
+        or any(prefix.covers(c) for prefix in scope.prefixes)
     ):
         return None
     return (
@@ -110,10 +112,18 @@ def _date_range(scope: Scope, c: Candidate) -> Reason | None:
 
 
 def _session(scope: Scope, c: Candidate) -> Reason | None:
-    names = (piece.partition("=")[0].lower() for piece in c.query.split("&"))
-    if _SESSION_PATH.search(c.path) or (c.query and not _SESSION_NAMES.isdisjoint(names)):
+    if _SESSION_PATH.search(c.path) or (
+        c.query and any(map(_is_session, c.query.lower().split("&"), c.query.split("&")))
+    ):
         return Reason.SCOPE_SESSION_ID
     return None
+
+
+def _is_session(low: str, piece: str) -> bool:
+    name = low.partition("=")[0]
+    if name in _SESSION_NAMES:
+        return True
+    return name in SESSION_PARAMS_BY_VALUE and is_session_value(piece[len(name) + 1 :])
 
 
 def _file_type(scope: Scope, c: Candidate) -> Reason | None:
