@@ -40,13 +40,12 @@ _FEEDS = frozenset(
 _SPACES = "\t\n\x0c\r "  # at the ends of an attribute's value (HTML Standard 2.4.1)
 MAX_SECONDS = 10**9
 
-_REFRESH_SPACE = "\t\n\x0c\r "
 _DELAY = re.compile(
-    rf"[{_REFRESH_SPACE}]*(?:([0-9]{{1,1000}}+)[0-9.]*+|\.[0-9.]*+)"
-    rf"(?:[{_REFRESH_SPACE}]*[;,][{_REFRESH_SPACE}]*"
-    rf"|[{_REFRESH_SPACE}]+|\Z)"
+    rf"[{_SPACES}]*(?:([0-9]{{1,1000}}+)[0-9.]*+|\.[0-9.]*+)"
+    rf"(?:[{_SPACES}]*[;,][{_SPACES}]*"
+    rf"|[{_SPACES}]+|\Z)"
 )
-_URL_EQUALS = re.compile(rf"[uU][rR][lL][{_REFRESH_SPACE}]*=[{_REFRESH_SPACE}]*")
+_URL_EQUALS = re.compile(rf"[uU][rR][lL][{_SPACES}]*=[{_SPACES}]*")
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]*")
 _NOT_JOINED = re.compile(
     r"\.|//|.*/\.|\Z"
@@ -292,8 +291,7 @@ def _link_kinds(attributes: dict[str, str]) -> Iterator[str]:
         yield "prev"
 
 
-# a canonical link with one of these speaks of another form of the page
-# (Google Search Central, "Consolidate duplicate URLs")
+# of links to another form of the page (Google Search Central, "Consolidate duplicate URLs")
 _NOT_CANONICAL = ("hreflang", "lang", "media", "type")
 
 
@@ -320,11 +318,11 @@ def parse_refresh(content: str) -> tuple[int, str] | None:
     if rest[:1] in ("u", "U"):
         prefix = _URL_EQUALS.match(rest)
         if not prefix:
-            return seconds, rest.strip(_REFRESH_SPACE)
+            return seconds, rest.strip(_SPACES)
         rest = rest[prefix.end() :]
     if rest[:1] in ("'", '"'):
         rest = rest[1:].partition(rest[0])[0]
-    return seconds, rest.strip(_REFRESH_SPACE)
+    return seconds, rest.strip(_SPACES)
 
 
 def _refreshes(
