@@ -5,9 +5,11 @@ they were.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -26,7 +28,7 @@ from crawlkit.runtime.session import jvm_locale
 from crawlkit.runtime.spark_errors import damaged_file
 
 from tests.cli.call import call
-from tests.rounds.crawlproc import Done, everything, run
+from tests.rounds.crawlproc import Done, command, environment, everything, run
 
 pytestmark = pytest.mark.waits
 
@@ -327,6 +329,33 @@ def test_no_java(tmp_path):
 )
 def test_java_that_does_not_work(tmp_path, script):
     not_started(tmp_path, "Spark did not start", "Java 17", run=run, **java_that(tmp_path, script))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'Exception in thread "main" java.lang.IllegalArgumentException: basedir is not absolute',
+        "Caused by: javax.security.auth.login.LoginException: invalid null input: name",
+        "java.lang.OutOfMemoryError: unable to create native thread",
+    ],
+)
+def test_what_java_said_when_it_did_not_start_is_told(tmp_path, line):
+    script = f"echo '{line}' >&2; echo '\tat some.where(X.java:1)' >&2; exit 1"
+    words = line.removeprefix("Caused by: ")
+    not_started(tmp_path, "Java said", words, run=run, **java_that(tmp_path, script))
+
+
+def test_a_user_without_a_name_is_told_what_spark_needs(tmp_path):
+    alone = ["unshare", "-U", "--map-user=54321", "--map-group=54321"]
+    if shutil.which("unshare") is None or subprocess.run([*alone, "true"]).returncode:
+        pytest.skip("no user namespaces here")
+    tmp_path.chmod(0o777)
+    words = [*command("doctor", "--set", "engine.name=spark", "--data", tmp_path / "d", "--json")]
+    done = subprocess.run(
+        [*alone, *words], capture_output=True, text=True, env=environment(), check=False
+    )
+    checks = {c["check"]: c for c in json.loads(done.stdout)["checks"]}
+    assert not checks["user name"]["ok"] and "/etc/passwd" in checks["user name"]["fix"]
 
 
 @pytest.mark.parametrize(

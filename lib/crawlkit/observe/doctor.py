@@ -43,6 +43,7 @@ def _engine_checks(data: Place, cfg: Config, jars_lock: Path | None) -> list[Che
     of_spark: list[Check] = [
         ("pyspark", install.check_pyspark),
         ("java", install.check_java),
+        ("user name", install.check_user),
         ("jars", lambda: install.check_jar_folders(data, cfg, jars_lock)),
         ("pyspark_python", install.check_worker_python),
         ("spark settings", lambda: machine.check_spark_settings(cfg)),

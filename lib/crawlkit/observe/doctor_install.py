@@ -24,7 +24,7 @@ from crawlkit.runtime.jars import (
     read_lock,
     s3_jar_folder,
 )
-from crawlkit.runtime.session import S3_JARS, SessionError, check_jars
+from crawlkit.runtime.session import S3_JARS, SessionError, check_jars, nameless_user
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)  # setup.cfg
 JAVA = 17
@@ -104,6 +104,12 @@ def check_pyspark() -> Iterator[Finding]:
         asked = f"{name}=={wanted}" if wanted else name
         fix = f"install {asked}: `pip install -r conf/spark.lock`, or crawlkit[spark]"
         yield Finding(name, good, version or "not installed", fix)
+
+
+def check_user() -> Iterator[Finding]:
+    """Whether the user has a name, which Spark's Java needs."""
+    fix = nameless_user()
+    yield Finding("user name", fix is None, f"user id {os.getuid()}", fix or "")
 
 
 def check_java() -> Iterator[Finding]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import pwd
 import re
-import subprocess
 import sys
 import threading
 import zipfile
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -113,10 +114,10 @@ def build_session(
             _start_jvm(builder._options)
         spark = builder.getOrCreate()
     except Exception as e:  # the gateway raises several unrelated types
-        raise SessionError(
-            f"Spark did not start: {first_cause(str(e)):.300}; check that Java 17 runs and that"
-            " spark.* settings are right"
-        ) from None
+        said = first_cause("\n".join(_JVM_SAID)) if _JVM_SAID else ""
+        cause = f"{first_cause(str(e)):.300}" + (f" Java said: {said:.300}" if said else "")
+        fix = nameless_user() or "check that Java 17 runs and that spark.* settings are right"
+        raise SessionError(f"Spark did not start: {cause}; {fix}") from None
     # it prints a stack when the JVM has died, and there is no public way to prevent that
     accumulators: Any = spark.sparkContext._accumulatorServer
     accumulators.handle_error = lambda *_: None
@@ -247,25 +248,65 @@ CHATTER = (
 )
 
 
+# the last lines of the JVM's standard error while it starts
+_JVM_SAID: deque[str] = deque(maxlen=200)
+
+
+def nameless_user() -> str | None:
+    """What to do where the user id has no name, which Spark's Java needs (SPARK-43166); None: it
+    has one.
+    """
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return (
+            f"the user id {os.getuid()} has no name on this machine, and Spark's Java needs one:"
+            " give it an entry in /etc/passwd (in a container: by its entry point), or run as a"
+            " user that has one"
+        )
+    return None
+
+
 def _start_jvm(options: dict[str, str]) -> None:
     """Start Spark's JVM as getOrCreate would, with its start-up chatter left out of stderr."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     if SparkContext._gateway is None:  # pyspark gives no public way to the process's stderr
-        gateway = launch_gateway(  # type: ignore[no-untyped-call]
-            SparkConf(False).setAll(list(options.items())), {"stderr": subprocess.PIPE}
+        read, write = os.pipe()  # of our own: it is needed too when no gateway comes back
+        started = threading.Event()
+        reader = threading.Thread(
+            target=_pass_on, args=(os.fdopen(read, "rb"), started), name="jvm-stderr", daemon=True
         )
-        threading.Thread(
-            target=_pass_on, args=(gateway.proc.stderr,), name="jvm-stderr", daemon=True
-        ).start()
+        _JVM_SAID.clear()
+        reader.start()
+        try:
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                SparkConf(False).setAll(list(options.items())), {"stderr": write}
+            )
+        finally:
+            os.close(write)
+            if sys.exc_info()[0] is not None:
+                reader.join(timeout=2)
         SparkContext._ensure_initialized(gateway=gateway)
+        started.set()
+        _tell(list(_JVM_SAID))
 
 
-def _pass_on(stream: IO[bytes]) -> None:
-    for line in stream:
-        if not line.startswith(tuple(c.encode() for c in CHATTER)):
-            sys.stderr.write(line.decode("utf-8", "replace"))
+def _pass_on(stream: IO[bytes], started: threading.Event) -> None:
+    """Keep what the JVM says until it has started; pass on what it says later."""
+    for raw in stream:
+        line = raw.decode("utf-8", "replace")
+        if started.is_set():
+            _tell([line])
+        else:
+            _JVM_SAID.append(line)
+
+
+def _tell(lines: list[str]) -> None:
+    for line in lines:
+        if not line.startswith(CHATTER):
+            sys.stderr.write(line)
             sys.stderr.flush()
 
 
