@@ -488,6 +488,46 @@ def test_one_poisonous_answer_does_not_sink_the_slot(tmp_path, monkeypatch):
     }
 
 
+def moved(to: str, *fields: tuple[str, str]) -> Reply:
+    return Reply(302, [("Location", to), *fields])
+
+
+def test_spellings_of_one_page_are_asked_for_in_one_visit(tmp_path):
+    io = slot_io(tmp_path)
+    pages = {
+        "/a%2Cb": moved("/a%2cb"),
+        "/a%2cb": page("x"),
+        "/loop%2C": moved("/loop%2c"),
+        "/loop%2c": moved("/loop%2C"),
+        "/other": moved("/else"),
+    }
+    rows = [f"http://a.test/{path}" for path in ("a%2Cb", "loop%2C", "other")]
+    with SlotWeb({"a.test": pages}) as web:
+        began = time.monotonic()
+        run_slot(plan(rows), web.config(politeness={"delay_s": 0.3}), io)
+        asked = [x.request.target for x in web.log]
+    got = told(io)
+    assert got["http://a.test/a%2Cb"][0] == "fetched"
+    assert got["http://a.test/loop%2C"] == ("http_error", "redirect_loop")
+    assert got["http://a.test/other"][0] == "redirected"
+    assert sorted(asked) == ["/a%2Cb", "/a%2cb", "/loop%2C", "/loop%2c", "/other", "/robots.txt"]
+    assert time.monotonic() - began > 0.3 * (len(asked) - 1)  # each at the host's pace
+
+
+def test_a_session_is_one_visit(tmp_path):
+    def start(request):
+        has = "k=1" in (request.headers.get("cookie") or "")
+        return page("the page") if has else moved("/doi/1?set=1")
+
+    back = moved("/doi/1", ("Set-Cookie", "k=1"))
+    for hosts, outcome in ((["a.test"], "fetched"), ([], "redirected")):
+        with SlotWeb({"a.test": {"/doi/1": start, "/doi/1?set=1": back}}) as web:
+            config = web.config(**QUICK, fetch={"cookie_hosts": hosts})
+            folder = slot_io(tmp_path / outcome)
+            run_slot(plan(["http://a.test/doi/1"]), config, folder)
+        assert told(folder)["http://a.test/doi/1"][0] == outcome
+
+
 def test_a_disk_that_fills_up_ends_the_round_with_all_that_was_asked_kept(tmp_path, monkeypatch):
     io = slot_io(tmp_path, progress_s=0.05)
     free = [10**9]

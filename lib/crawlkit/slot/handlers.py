@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from crawlkit.model import Answer, FetchItem
@@ -10,10 +11,11 @@ from crawlkit.outcomes import Outcome, Reason
 from crawlkit.rules.feeds import gzip_text
 from crawlkit.rules.frontier.fetch_outcome import Judged, judge
 from crawlkit.rules.http.conditional import conditional_headers
+from crawlkit.rules.http.visit import Sent, next_hop
 from crawlkit.rules.politeness.pacer import Send
-from crawlkit.rules.url.canonical import UrlPolicy, host_of, url_key
+from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, host_of, url_key
 from crawlkit.slot.hosts import SlotHosts
-from crawlkit.slot.robots import Origin, RobotsJob, copy_of
+from crawlkit.slot.robots import Origin, PageJob, RobotsJob, copy_of
 from crawlkit.slot.send import Sender
 from crawlkit.slot.setup import SlotSetup
 from crawlkit.slot.work_queue import WorkQueue
@@ -41,18 +43,42 @@ class Handlers:
         self._clock = clock
         self._ledger = setup.ledger
         self._policy = UrlPolicy.of(setup.cfg.urls)
+        self._cookie_hosts = frozenset(h.lower() for h in setup.cfg.fetch.cookie_hosts)
 
     async def fetch_page(self, ticket: Send) -> None:
         """Fetch a page, sitemap or feed. Raises LeaseLost and what the ledger raises."""
-        item = ticket.job.item
+        job = ticket.job
+        item, url = job.item, job.url
         limits = {} if item.kind == "page" else self._sitemap_limits()
-        answer = await self._sender.fetch(item.url, item.etag, item.last_modified, **limits)
+        answer = await self._sender.fetch(url, item.etag, item.last_modified, **limits)
         await self._sender.settle(ticket, answer)
         is_conditional = bool(conditional_headers(item.etag, item.last_modified))
-        judged = self._judge(item.url, answer, is_conditional)
+        judged = self._judge(url, answer, is_conditional)
         state = self._hosts.pacer.state(ticket.host)
-        await self._ledger.store_answer(item, judged, answer, ticket.delay_s, state)
+        hop = self._next_hop(job, answer)
+        if hop is None:
+            await self._ledger.store_answer(item, judged, answer, ticket.delay_s, state)
+        else:
+            asked = replace(item, url=url, url_key=url_key(url))
+            to = Judged(Outcome.REDIRECTED, None, None, canonicalize(hop.url, None, self._policy))
+            await self._ledger.store_answer(
+                asked, to, answer, ticket.delay_s, state, is_outcome=False
+            )
+            sent = (*(job.sent or (Sent(item.url),)), hop)
+            self._hosts.pacer.push(ticket.host, PageJob(item, job.origin, sent), urgent=True)
         self._sender.release_body(answer)
+
+    def _next_hop(self, job: PageJob, answer: Answer) -> Sent | None:
+        """The next request of the same visit; None: this answer is the row's outcome."""
+        has_session = job.origin.host in self._cookie_hosts
+        return next_hop(
+            job.sent or (Sent(job.item.url),),
+            answer.status,
+            answer.header("location"),
+            answer.header("set-cookie") is not None,
+            has_session,
+            self._policy,
+        )
 
     def _sitemap_limits(self) -> dict[str, Any]:
         return {

@@ -10,6 +10,7 @@ from crawlkit.model import Answer, FetchItem, RobotsCopy
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.rules.frontier.fetch_outcome import Judged, refused_by_robots_error
 from crawlkit.rules.http.content_coding import Decoded, decode_body
+from crawlkit.rules.http.visit import Sent
 from crawlkit.rules.robots.fetching import RobotsFetch, RobotsVerdict, fresh_verdict, robots_url
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.rules.url.ip_ranges import Network
@@ -55,11 +56,20 @@ class Origin:
 
 @dataclass(slots=True, eq=False)
 class PageJob:
-    """A planned page (or sitemap, feed ...)."""
+    """A planned page (or sitemap, feed ...).
+
+    `sent`: the requests of this visit, whose last one is to be sent now; none yet: the row's own.
+    """
 
     item: FetchItem
     origin: Origin
+    sent: tuple[Sent, ...] = ()
     is_page = True
+
+    @property
+    def url(self) -> str:
+        """What is requested."""
+        return self.sent[-1].url if self.sent else self.item.url
 
 
 @dataclass(slots=True, eq=False)

@@ -91,7 +91,7 @@ class WorkQueue:
             self._pacer.give_back(ticket)
             self.place(ticket.job)
             return False
-        match = origin.verdict.match(self._setup.cfg.agent.name, item.url)
+        match = origin.verdict.match(self._setup.cfg.agent.name, ticket.job.url)
         if match is not None and match.allowed:
             return True
         self._pacer.give_back(ticket)

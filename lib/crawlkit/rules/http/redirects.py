@@ -1,8 +1,8 @@
 """Redirects: which answers are followed, and whereto (docs/rules/urls.md).
 
-A hop of a page is never followed at once: its target is a found row for a later round, so that
-robots, scope and pace hold there too and nothing is fetched twice. Only hops of robots.txt are
-followed at once (rules/robots/fetching.py).
+A hop to another page is never followed at once: its target is a found row for a later round, so
+that robots, scope and pace hold there too and nothing is fetched twice. Followed at once are hops
+of robots.txt (rules/robots/fetching.py) and those that lead to the same page (visit.py).
 """
 
 from __future__ import annotations
