@@ -47,7 +47,7 @@ def outcome_of(status: int) -> tuple[str, str | None]:
         return "fetched", None
     if status in (403, 404, 410, 429):
         return "http_error", f"http_{status}"
-    return "http_error", f"http_{status // 100}xx"
+    return "http_error", f"http_{min(status // 100, 5)}xx"
 
 
 def _of_table() -> list[Served]:
