@@ -27,9 +27,9 @@ from crawlkit.rules.duplicates.fingerprint import (
 )
 from crawlkit.rules.page.encoding import decode_utf8
 from crawlkit.rules.page.links import anchor_urls
-from crawlkit.rules.page.main_text import main_text as _main_text
 from crawlkit.rules.page.markup import read_addresses, read_html
 from crawlkit.rules.robots import parser as _robots
+from crawlkit.rules.text.main_text import main_text as _main_text
 from crawlkit.rules.url.canonical import as_sent, canonicalize as _canonicalize
 from crawlkit.rules.url.policy import UrlPolicy
 

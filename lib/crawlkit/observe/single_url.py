@@ -200,6 +200,7 @@ def parse_one(
         "nofollow": robots.nofollow,
         "text": page.text,
         "main_text": page.main_text,
+        "page_kind": page.page_kind,
         "links": [_link_row(link) for link in page.links.links],
         "structured": json.loads(json.dumps(page.structured, default=str)),
         "body_sha256": page.body_sha256,

@@ -105,6 +105,7 @@ def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool) -> Row:
         "metadata": _structured_json(page) if keep else None,
         "text": page.text if keep and page.text else None,
         "main_text": page.main_text if keep and page.main_text else None,
+        "page_kind": page.page_kind,
         "text_bytes": len(page.text.encode("utf-8", "replace")),
         "decoded_bytes": decoded_bytes,
         "body_sha256": page.body_sha256,

@@ -100,6 +100,7 @@ signals string | machine-readable opt-out signals (JSON)
 metadata string | Open Graph, JSON-LD and other structured data (JSON)
 text string | visible text; null with noindex
 main_text string | text without boilerplate; null with noindex
+page_kind string | article, product, forum or listing, as the page says itself; null if it does not
 text_bytes bigint | length of the visible text
 decoded_bytes bigint | length of the decoded body
 body_sha256 string | SHA-256 of the decoded body

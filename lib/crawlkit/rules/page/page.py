@@ -16,12 +16,13 @@ from crawlkit.rules.http.content_types import kind_of
 from crawlkit.rules.page.encoding import Encoding, decode_utf8
 from crawlkit.rules.page.language import detect_language
 from crawlkit.rules.page.links import Link, PageLinks, read_links
-from crawlkit.rules.page.main_text import main_text
 from crawlkit.rules.page.markup import Document, read_html
 from crawlkit.rules.page.metadata import Metadata, read_metadata
 from crawlkit.rules.page.other_formats import plain_text
 from crawlkit.rules.page.structured_data import json_ld, microdata, rdfa
 from crawlkit.rules.robots.meta import RobotsDirectives, robots_directives
+from crawlkit.rules.text.main_text import main_text
+from crawlkit.rules.text.page_kind import page_kind
 from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy
 
 Headers = Sequence[tuple[str, str]]
@@ -51,6 +52,7 @@ class Page:
     prints: Fingerprint = Fingerprint(None, None, None)
     flags: tuple[str, ...] = ()
     error: str | None = None  # why the text is missing or only a part
+    page_kind: str | None = None  # rules/text/page_kind.py
 
     @property
     def title(self) -> str | None:
@@ -136,7 +138,8 @@ def _html_page(
         "rdfa": {} if tree is None else rdfa(tree, markup),
     }
     content_language = next((v for k, v in headers if k.lower() == "content-language"), None)
-    text, main = doc.text, main_text(doc)
+    kind = page_kind(doc)
+    text, main = doc.text, main_text(doc, kind)
     flags = [*doc.flags]
     flags += (
         ["bad_json_ld"] * bool(bad_json)
@@ -159,6 +162,7 @@ def _html_page(
         main,
         fingerprint(text),
         tuple(flags),
+        page_kind=kind,
     )
 
 

@@ -6,8 +6,8 @@ import tarfile
 
 import pytest
 from crawlkit.rules.page.encoding import decode
-from crawlkit.rules.page.main_text import main_text
 from crawlkit.rules.page.markup import read_html
+from crawlkit.rules.text.main_text import main_text
 
 from tests.cputime import within
 from tests.rules.page.article_measure import precision_recall_f1

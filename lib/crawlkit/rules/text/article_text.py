@@ -1,4 +1,4 @@
-"""Main text of a page: what is left without navigation, lists of links, forms, comments and
+"""Text of an article: what is left without navigation, lists of links, forms, comments and
 footers.
 
 Blocks of running text vote for the elements that hold them. The answer is the smallest element that
@@ -58,7 +58,7 @@ _NEARLY_ALL = 0.9
 _MAJOR = 0.4  # of the votes: an element with more is no side matter, whatever it is called
 
 
-def _votes(block: Block) -> int:
+def prose_chars(block: Block) -> int:
     """Characters of running text outside of links, short ones counting less; none for short lines
     and lists of links.
     """
@@ -114,14 +114,14 @@ def _names_of(names: str) -> float:
     return _NEARLY_ALL if _NEVER.search(names) else _MAJOR if _OTHER.search(names) else 0
 
 
-def main_text(doc: Document) -> str:
-    """Main text: one line for each block.
+def article_text(doc: Document) -> str:
+    """One line for each block of the article.
 
     Where nothing reads like running text, all that is no side matter.
     """
     elements = doc.elements
     outside = [False] * len(elements)
-    block_votes = [(b.element, n) for b in doc.blocks if (n := _votes(b))]
+    block_votes = [(b.element, n) for b in doc.blocks if (n := prose_chars(b))]
     votes = _sum_up(doc, block_votes)
     for i, (parent, tag, names) in enumerate(elements):
         outside[i] = (

@@ -1,0 +1,1 @@
+"""The text of a page that a reader came for."""
