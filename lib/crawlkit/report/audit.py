@@ -9,7 +9,7 @@ from crawlkit.config import Robots
 from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.crawl.state import audited_rules
 from crawlkit.outcomes import Reason
-from crawlkit.rules.politeness.pacing_audit import Sent, violations
+from crawlkit.rules.politeness.pacing_audit import Sent, closest, violations
 from crawlkit.rules.robots.fetching import KeptCopy, RobotsVerdict, verdict_of
 from crawlkit.rules.url.canonical import origin_of
 from crawlkit.rules.url.domains import registered_domain
@@ -46,11 +46,12 @@ def audit(job: OpenCrawl, round_id: str | None = None) -> dict[str, Any]:
     copies, parallel = _Copies(kept, job.cfg.robots), _parallel(job)
     log = [_make_sent(r, rules[r["round_id"]], copies, parallel) for r in rows]
     found = violations(log)
-    kinds = ("disallowed", "host", "domain", "address")
+    kinds, least = ("disallowed", "host", "domain", "address"), closest(log)
     return {
         "requests": len(log),
         "violations": len(found),
         **{k: sum(v.kind == k for v in found) for k in kinds},
+        "closest": None if least is None else least._asdict(),
         "examples": [v._asdict() for v in found[:20]],
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from crawlkit.rules.politeness.pacing_audit import Sent, violations
+from crawlkit.rules.politeness.pacing_audit import Gap, Sent, closest, violations
 
 
 def kinds(*rows: Sent, **floors: float) -> list[str]:
@@ -60,3 +60,17 @@ def test_each_request_has_the_floors_of_its_round():
     assert kinds(*rows, domain_delay_s=0.5, ip_delay_s=0.5) == []
     assert kinds(*(r._replace(floors_s=(0.5, 0.5)) for r in rows)) == ["domain", "address"]
     assert kinds(*(r._replace(floors_s=(0.0, 0.5)) for r in rows)) == ["address"]
+
+
+def test_the_closest_request_is_that_with_the_least_beyond_its_delay():
+    rows = [
+        Sent("a", 0, 1, 1.0, url="a1"),
+        Sent("a", 3, 4, 1.0, url="a2"),  # 2 s where 1 s was ordered
+        Sent("b", 0, 2, 5.0, url="b1"),
+        Sent("b", 7.5, 8, 5.0, url="b2"),  # 5.5 s where 5 s were ordered
+        Sent("c", 0, 1, 1.0, parallel=2, url="c1"),
+        Sent("c", 0.5, 2, 1.0, parallel=2, url="c2"),  # allowed beside each other
+    ]
+    assert closest(rows) == Gap("b", "b2", 5.5, 5.0)
+    assert closest([*rows, Sent("a", 3.5, 5, 1.0, url="a3")]) == Gap("a", "a3", -0.5, 1.0)
+    assert closest(rows[:1]) is None

@@ -40,6 +40,31 @@ class Violation(NamedTuple):
     required_s: float
 
 
+class Gap(NamedTuple):
+    """Time from the end of a host's last answer to a request, and what was ordered."""
+
+    host: str
+    url: str
+    gap_s: float
+    required_s: float
+
+
+def closest(log: Iterable[Sent]) -> Gap | None:
+    """The request that kept the least beyond (or most below) the delay ordered for its host.
+
+    Hosts that an operator allowed several requests at once have no such gap.
+    """
+    last_end: dict[str, float] = {}
+    least: Gap | None = None
+    for r in sorted(log, key=lambda r: (r.started, r.ended)):
+        if r.parallel == 1 and r.host in last_end:
+            gap = Gap(r.host, r.url, r.started - last_end[r.host], r.delay_s)
+            if least is None or gap.gap_s - gap.required_s < least.gap_s - least.required_s:
+                least = gap
+        last_end[r.host] = max(r.ended, last_end.get(r.host, r.ended))
+    return least
+
+
 def violations(
     log: Iterable[Sent], domain_delay_s: float = 0.0, ip_delay_s: float = 0.0
 ) -> list[Violation]:
