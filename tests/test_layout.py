@@ -236,7 +236,6 @@ INSIDE_FUNCTIONS = {
     "cli/main.py": 1,  # the URL rules, for an address in another encoding alone
     "cli/verbs/sql.py": 3,  # Spark, for --engine spark alone
     "observe/doctor_install.py": 1,  # what it looks for may be missing
-    "report/html_page.py": 1,  # matplotlib loads slowly
     "rules/page/language.py": 1,  # its model takes half a second to read
     "rules/page/other_formats.py": 1,  # optional: pypdfium2
     "runtime/session.py": 6,  # pyspark, py4j, boto3

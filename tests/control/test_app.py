@@ -257,7 +257,7 @@ def test_looking(client):
         r["warc_filename"]
         for r in client.get("/v1/cdx", params={"url": "HTTP://A.test"}).json()["items"]
     ] == ["f.warc.gz"]
-    assert client.get("/v1/metrics").text.startswith("# TYPE crawlkit_")
+    assert client.get("/v1/metrics").text.startswith("# HELP crawlkit_")
 
 
 def test_a_running_round_is_watched(crawl, client):

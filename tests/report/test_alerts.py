@@ -6,7 +6,7 @@ import pytest
 from crawlkit.config import Alerts
 from crawlkit.report.alerts import Rule, evaluate, load_rules, round_values, thresholds
 
-CFG = Alerts(target_pages_per_s=10.0)
+CFG = Alerts(profile="large", target_pages_per_s=10.0)
 RULES = {r.name: r for r in load_rules()}
 # name -> (threshold of the requirement, severity)
 REQUIRED = {
@@ -67,6 +67,23 @@ def test_without_a_target_the_rate_is_not_judged():
 def test_the_frontier_of_a_small_crawl_may_be_small():
     for known, expected in ((9_999, "ok"), (10_000, "firing")):
         assert state("frontier_small", {"frontier_urls": 7, "known_urls": known}) == expected
+
+
+def test_a_small_crawl_is_not_judged_by_what_it_cannot_have():
+    """Few URLs wait at its end, most names are new to it, and some of its links are dead."""
+    ended = {"frontier_urls": 0, "known_urls": 15_000, "round_dns_hit_share": 0.5}
+    ended |= {"round_error_share": 0.12}
+    states = {a.name: a.state for a in evaluate(load_rules(), ended, Alerts())}
+    assert (states["frontier_small"], states["dns_hits_low"]) == ("off", "off")
+    assert (states["errors_warn"], states["errors_critical"]) == ("ok", "ok")
+    large = {a.name: a.state for a in evaluate(load_rules(), ended, CFG)}
+    firing = {n for n, s in large.items() if s == "firing"}
+    assert firing == {"frontier_small", "dns_hits_low", "errors_warn", "errors_critical"}
+
+
+def test_a_threshold_that_is_set_counts_with_either_profile():
+    assert Alerts(profile="large", error_share=0.3).error_share == 0.3
+    assert Alerts(error_share=0.01).error_share == 0.01
 
 
 def test_thresholds_are_the_configurations():

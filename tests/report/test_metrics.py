@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,8 +13,9 @@ from crawlkit.cli.main import load_all
 from crawlkit.config import Config
 from crawlkit.control.commands import run_command
 from crawlkit.report.alerts import load_rules
+from crawlkit.report.exposition import HELP, prometheus_text
 from crawlkit.report.history import make_metrics
-from crawlkit.report.metrics import alerts_now, current_text, newest_metrics, prometheus_text
+from crawlkit.report.metrics import alerts_now, current_text, newest_metrics
 from typer.testing import CliRunner
 
 from tests.control.smallcrawl import NOW, make_crawl, write
@@ -60,8 +62,9 @@ def test_the_newest_rounds_metrics(tmp_path):
     assert 'crawlkit_alert_firing{crawl="crawl",alert="throttled",severity="page"} 0.0' in text
 
 
-def test_what_generate_left_out_is_a_metric_by_reason():
-    stages = [
+def stage_rows() -> list[dict]:
+    """Rows of `stages` of two rounds."""
+    return [
         {
             "round_id": r,
             "stage": s,
@@ -71,11 +74,11 @@ def test_what_generate_left_out_is_a_metric_by_reason():
         }
         for r, s, n in (("r1", "generate", 9), ("r2", "generate", 14), ("r2", "fetch", 5))
     ]
-    rows = make_metrics(
-        {"totals": [], "status": [], "states": [], "refusals": [], "duplicates": []},
-        stages,
-        SimpleNamespace(id="r2"),
-    )
+
+
+def test_what_generate_left_out_is_a_metric_by_reason():
+    names = ("totals", "status", "states", "refusals", "duplicates", "latency")
+    rows = make_metrics({name: [] for name in names}, stage_rows(), SimpleNamespace(id="r2"))
     assert {r["labels"]: r["value"] for r in rows if r["name"] == "urls_left_out"} == {
         '{"reason": "host_day_quota"}': 14.0,
         '{"reason": "host_cycle_quota"}': 2.0,
@@ -98,7 +101,7 @@ def test_an_outside_reader_reads_the_text():
         "é": 4.0,
     }
     assert families["crawlkit_crawl_bytes_stored"].samples[0].value == 1e15
-    assert all(f.type == "gauge" for f in families.values())
+    assert all(f.type == "gauge" and f.documentation for f in families.values())
 
 
 def test_each_rule_has_its_page_and_the_dashboard_reads():
@@ -106,7 +109,10 @@ def test_each_rule_has_its_page_and_the_dashboard_reads():
     assert [r.name for r in load_rules() if f"`{r.name}`" not in page] == []
     dashboard = json.loads((ROOT / "conf" / "grafana-dashboard.json").read_text("utf-8"))
     assert len({p["id"] for p in dashboard["panels"]}) == len(dashboard["panels"])
-    assert all(t["expr"].startswith("crawlkit_") for p in dashboard["panels"] for t in p["targets"])
+    for expression in (t["expr"] for p in dashboard["panels"] for t in p["targets"]):
+        name = re.search(r"crawlkit_(\w+)", expression)[1]
+        family = re.sub(r"(answer_seconds)_(bucket|sum|count)$", r"\1", name)
+        assert family in HELP or name.startswith("fetch_"), expression
 
 
 def test_alerts_command(tmp_path):
@@ -116,7 +122,7 @@ def test_alerts_command(tmp_path):
     report(
         crawl,
         2,
-        {"round_error_share": 0.2, "round_throttled_share": 0.01, "frontier_urls": 20_000.0},
+        {"round_error_share": 0.6, "round_throttled_share": 0.01, "frontier_urls": 20_000.0},
     )
     done = RUN.invoke(load_all(), args)
     assert done.exit_code == 1
@@ -130,13 +136,13 @@ def test_alerts_command(tmp_path):
     assert (
         RUN.invoke(
             load_all(),
-            [*args, "--set", "alerts.error_share=0.5", "--set", "alerts.error_share_critical=0.5"],
+            [*args, "--set", "alerts.error_share=0.7", "--set", "alerts.error_share_critical=0.7"],
         ).exit_code
         == 0
     )
     assert "errors_warn" in RUN.invoke(load_all(), args[:-1]).stdout
     assert RUN.invoke(load_all(), ["metrics", "--data", str(tmp_path)]).stdout.startswith(
-        "# TYPE crawlkit_"
+        "# HELP crawlkit_"
     )
 
 

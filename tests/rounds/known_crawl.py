@@ -23,7 +23,7 @@ def crawl_web(on, folder, web, server, nows, sets=(), seed_rounds=1):
         round_ = job.crawl.open_round(now)
         if n < seed_rounds:
             job.run("inject", round_, force=True, lines=web.seeds)
-        run_round(job, round_, last=n == len(nows) - 1)
+        run_round(job, round_)
     return job
 
 

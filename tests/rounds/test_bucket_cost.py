@@ -71,7 +71,7 @@ def rounds_cost(on, folder, known: int, buckets: int) -> tuple[float, int, int]:
                 "inject", round_, lines=[f"http://{h}/{n}/{i}" for h in names for i in range(10)]
             )
             before = process_tree()
-            run_round(job, round_, last=False)
+            run_round(job, round_)
             costs.append(cpu_s(before, process_tree()))
             taken.add(len(round_.buckets))
             pages.add((job.crawl.mark(round_, "commit") or {})["outcomes"]["fetched"])

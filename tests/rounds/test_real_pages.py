@@ -34,7 +34,7 @@ def test_every_page_of_the_real_web_is_fetched_whole_and_parsed(on, tmp_path, ca
                 round_ = job.crawl.open_round(time.time())
                 if rounds == 0:
                     job.run("inject", round_, lines=web.seeds)
-                if not run_round(job, round_, last=False):
+                if not run_round(job, round_):
                     break
                 rounds += 1
     except PagesMissing as e:

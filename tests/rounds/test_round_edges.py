@@ -127,7 +127,7 @@ class Edges:
         asked_names = len(self.names.questions)
         round_ = job.crawl.open_round(now)
         job.run("inject", round_, force=True, lines=lines)
-        run_round(job, round_, last=False)
+        run_round(job, round_)
         left_out = job.crawl.mark(round_, "generate")["left_out"]
         outcomes: dict[str, Counter] = {}
         for r in job.tables.rows(

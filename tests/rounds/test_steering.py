@@ -160,7 +160,7 @@ def _second_round(world, out) -> None:
     )
     world.give("recrawl", urls=["http://a.example/dead"])
     job = world.job(**{"round.max_urls": 1})
-    run_round(job, job.crawl.open_round(EPOCH + 600), last=False)
+    run_round(job, job.crawl.open_round(EPOCH + 600))
     out.forced_to = len(world.log)
     out.waiting = read_pending(job.crawl.objects)
     out.hosts = {r["host"]: r for r in job.tables.rows("hostdb", ["host", "blacklisted", "reason"])}
@@ -177,13 +177,13 @@ def _third_round(world, out) -> None:
         "http://b.example/2"
     ] = lambda: world.give("abandon", round_id=round_.id)
     with pytest.raises(CrawlError, match="was abandoned"):
-        run_round(job, round_, last=False)
+        run_round(job, round_)
     out.abandoned, out.claims = job.crawl.round(round_.id), job.crawl.claims()
     world.orders.clear()
     world.give("unblock", host="long.example")
     out.after_from = len(world.log)
     job = world.job(**{"round.urls_per_host": 3})
-    run_round(job, job.crawl.open_round(EPOCH + 1800), last=False)
+    run_round(job, job.crawl.open_round(EPOCH + 1800))
     out.rows = {
         r["url"]: r for r in job.tables.rows("crawldb", ["url", "state", "last_status", "n_fetch"])
     }

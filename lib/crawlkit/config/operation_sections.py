@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import model_validator
 
 from crawlkit.config.section import Section, setting
 
@@ -33,9 +35,23 @@ class Maintain(Section):
     )
 
 
+# what `alerts.profile: large` has instead of the defaults
+LARGE_ALERTS = {
+    "frontier_min": 10_000,
+    "error_share": 0.05,
+    "error_share_critical": 0.10,
+    "dns_hit_share": 0.90,
+}
+
+
 class Alerts(Section):
     """Thresholds of the alert rules (docs/alerts.md)."""
 
+    profile: Literal["small", "large"] = setting(
+        "small",
+        "What the thresholds are made for: a crawl that ends, or one of millions of URLs that goes"
+        " on. A threshold that is set counts with either.",
+    )
     target_pages_per_s: float = setting(
         0.0,
         "Pages a second that the fetch stage is to reach; 0: no target, so no alert about the"
@@ -46,13 +62,15 @@ class Alerts(Section):
         50, "Shares and means of a round count from so many answers on.", ge=1
     )
     frontier_max: int = setting(100_000_000, "URLs that wait, at most.", ge=0)
-    frontier_min: int = setting(10_000, "URLs that wait, at least.", ge=0)
-    error_share: float = setting(0.05, "Share of failed pages that warns.", ge=0, le=1)
+    frontier_min: int = setting(0, "URLs that wait, at least; 0: no alert. Large: 10000.", ge=0)
+    error_share: float = setting(0.20, "Share of failed pages that warns. Large: 0.05.", ge=0, le=1)
     error_share_critical: float = setting(
-        0.10, "Share of failed pages that is critical.", ge=0, le=1
+        0.50, "Share of failed pages that is critical. Large: 0.1.", ge=0, le=1
     )
     throttled_share: float = setting(0.05, "Share of answers 429 or 503 that pages.", ge=0, le=1)
-    dns_hit_share: float = setting(0.90, "Look-ups answered from the cache, at least.", ge=0, le=1)
+    dns_hit_share: float = setting(
+        0.0, "Look-ups answered from the cache, at least; 0: no alert. Large: 0.9.", ge=0, le=1
+    )
     duplicate_share: float = setting(
         0.30, "Share of stored pages that are copies of others, at most.", ge=0, le=1
     )
@@ -63,6 +81,13 @@ class Alerts(Section):
     filter_drift: float = setting(
         0.01, "Share of keys in which the seen filter and the table differ, at most.", ge=0, le=1
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_profile(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("profile") == "large":
+            return LARGE_ALERTS | given
+        return given
 
 
 class ControlApi(Section):

@@ -23,12 +23,12 @@ FIGURES = {
           unnest(['planned', 'requests', 'hosts asked', 'body bytes', 'stored bytes', 'revisits',
                   'mean answer ms']) AS name,
           unnest([
-            count_if(is_outcome),
-            count_if(started IS NOT NULL),
+            count(CASE WHEN is_outcome THEN 1 END),
+            count(CASE WHEN started IS NOT NULL THEN 1 END),
             count(DISTINCT CASE WHEN started IS NOT NULL THEN host END),
             coalesce(sum(body_bytes), 0),
             coalesce(sum(warc_record_length), 0),
-            count_if(record_type = 'revisit'),
+            count(CASE WHEN record_type = 'revisit' THEN 1 END),
             coalesce(round(avg(CASE WHEN status IS NOT NULL
                                THEN unix_millis(ended) - unix_millis(started) END)), 0)
           ]) AS value
@@ -99,8 +99,7 @@ def render(crawl_id: str, before: str, after: str, rows: list[dict[str, Any]]) -
             f" content='width=device-width,initial-scale=1'><title>{html.escape(before)} and"
             f" {html.escape(after)}</title>"
         ),
-        f"<style>{read_css()}.bar{{display:block;height:.45rem;background:#2b7a9b}}"
-        f".old{{background:#b8c7d0}}</style>",
+        f"<style>{read_css()}</style>",
         (
             f"<header><h1>Two rounds of {html.escape(crawl_id)}</h1><p><b>{html.escape(before)}</b>"
             f" (grey) and <b>{html.escape(after)}</b></p></header><main>"
@@ -118,14 +117,14 @@ def render(crawl_id: str, before: str, after: str, rows: list[dict[str, Any]]) -
                 f" class=bar style='width:{100 * r['after'] / most:.0f}%'></span>"
             )
             lines.append(
-                f"<tr><td>{html.escape(r['name'])}<td>{r['before']:,.0f}<td>"
+                f"<tr><td class=text>{html.escape(r['name'])}<td>{r['before']:,.0f}<td>"
                 f"{r['after']:,.0f}<td>{r['change']:+,.0f}<td"
                 f" style='min-width:80px'>{bars}"
             )
         out.append(
             f"<section><h2>{group.capitalize()}</h2><div"
-            f" class=scroll><table><tr><th>figure<th>{html.escape(before)}<th>"
-            f"{html.escape(after)}<th>change<th></tr>{''.join(lines)}</table></div>"
+            f" class=scroll><table><tr><th class=text>figure<th>{html.escape(before)}<th>"
+            f"{html.escape(after)}<th>change<th class=text>both</tr>{''.join(lines)}</table></div>"
             f"</section>"
         )
     return "\n".join([*out, "</main></html>"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# what most hosts do not have, and no crawl misses
-_MISSING = "kind IN ('robots', 'sitemap', 'feed') AND status IN (404, 410)"
+from crawlkit.report.queries import IS_MISSING
+
 ERRORS = """
     WITH failed AS (
         SELECT round_id, url, url_key, outcome, reason, status, detail, started FROM errors
@@ -28,7 +28,7 @@ def where_errors(
     """The condition of both. all_kinds: missing robots.txt files and sitemaps too."""
     named = {"host": host and host.lower(), "reason": reason, "round_id": round_id}
     wanted = [f"{name} = {_quote(value)}" for name, value in named.items() if value is not None]
-    return " AND ".join([*wanted, "true" if all_kinds else f"NOT ({_MISSING})"])
+    return " AND ".join([*wanted, "true" if all_kinds else f"NOT ({IS_MISSING})"])
 
 
 def _quote(text: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from crawlkit.report.queries import IS_ERROR
+
 VIEWS: dict[str, str] = {
-    "errors": (
-        "SELECT * FROM captures WHERE is_outcome AND outcome IN ('failed', 'http_error', 'refused')"
-    ),
+    "errors": f"SELECT * FROM captures WHERE {IS_ERROR}",
     "latest_capture": (
         "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY url_key ORDER BY started DESC) AS"
         " newest FROM captures WHERE kind = 'page' AND outcome IN ('fetched', 'not_modified') AND"

@@ -15,31 +15,38 @@ _COLUMNS = ("started", "ended", "cpu_s", "stage", "rows_in", "rows_out", "reject
 def read_history(
     job: OpenCrawl, current: Round
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of `rounds` and `stages` from the marks of all rounds."""
+    """Rows of `rounds` and `stages` from the marks of this round, and of others whose end the
+    tables do not have: what has ended does not change.
+    """
+    kept = job.tables.rows("rounds", ["round_id", "closed_at"])
+    ended = {r["round_id"] for r in kept if r["closed_at"] is not None} - {current.id}
     rounds, stages = [], []
     for round_id in job.crawl.round_ids():
+        if round_id in ended:
+            continue
         r = job.crawl.round(round_id)
-        planned = job.crawl.mark(r, "generate") or {}
-        state = "closed" if r.id == current.id and r.state == "open" else r.state
-        rounds.append(
-            {
-                "round_id": r.id,
-                "round_no": r.no,
-                "state": state,
-                "nominal_time": r.now,
-                "opened_at": r.opened_at,
-                "closed_at": r.closed_at,
-                "config_digest": r.config_digest,
-                "seed": r.seed,
-                "buckets": len(r.buckets),
-                "planned": planned.get("planned", 0),
-            }
-        )
+        rounds.append(_round_row(job, r, "closed" if r.id == current.id else r.state))
         for stage in STAGES_BEFORE:
             mark = job.crawl.mark(r, stage)
             if mark is not None:
                 stages.append(_stage_row(r.id, stage, mark))
     return rounds, stages
+
+
+def _round_row(job: OpenCrawl, r: Round, state: str) -> dict[str, Any]:
+    """A row of `rounds`. state: of the round, once it is reported."""
+    return {
+        "round_id": r.id,
+        "round_no": r.no,
+        "state": state,
+        "nominal_time": r.now,
+        "opened_at": r.opened_at,
+        "closed_at": r.closed_at,
+        "config_digest": r.config_digest,
+        "seed": r.seed,
+        "buckets": len(r.buckets),
+        "planned": (job.crawl.mark(r, "generate") or {}).get("planned", 0),
+    }
 
 
 def _stage_row(round_id: str, stage: str, mark: dict[str, Any]) -> dict[str, Any]:
@@ -63,10 +70,11 @@ def make_metrics(
     data: dict[str, list[dict[str, Any]]], stages: list[dict[str, Any]], round_: Round
 ) -> list[dict[str, Any]]:
     """Rows of `metrics` from the report's queries and the stages. data: rows by query name."""
-    rows: list[tuple[str, dict[str, Any], Any]] = [
-        ("crawl_" + k.replace(" ", "_"), {}, v)
-        for k, v in (data["totals"][0] if data["totals"] else {}).items()
-    ]
+    rows: list[tuple[str, dict[str, Any], Any]] = []
+    totals = data["totals"][0] if data["totals"] else {}
+    for k, v in totals.items():
+        name = "crawl_" + k.replace(" ", "_")
+        rows += [(name, {}, v), (f"{name}_total", {}, v)]
     for name, label in (
         ("status", "status"),
         ("states", "state"),
@@ -74,6 +82,8 @@ def make_metrics(
         ("duplicates", "method"),
     ):
         rows += [(f"crawl_{name}", {label: r["label"]}, r["value"]) for r in data[name]]
+    rows += [("crawl_answers_total", {"status": r["label"]}, r["value"]) for r in data["status"]]
+    rows += _histogram(data["latency"])
     rows += [
         (f"stage_{k}", {"stage": s["stage"]}, s[k])
         for s in stages
@@ -90,3 +100,20 @@ def make_metrics(
         {"round_id": round_.id, "name": n, "labels": json.dumps(labels), "value": float(v or 0)}
         for n, labels, v in rows
     ]
+
+
+LATENCY_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # upper bounds of data/report/latency.sql
+
+
+def _histogram(latency: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any], float]]:
+    """The times of all answers as a histogram of Prometheus: each bucket holds those before it."""
+    name, n = "crawl_answer_seconds", 0.0
+    counts = {r["upper_ms"]: r["answers"] for r in latency}
+    rows: list[tuple[str, dict[str, Any], float]] = []
+    for bound in LATENCY_S:
+        n += counts.get(round(bound * 1000), 0)
+        rows.append((f"{name}_bucket", {"le": f"{bound:g}"}, n))
+    whole = float(sum(r["answers"] for r in latency))
+    rows.append((f"{name}_bucket", {"le": "+Inf"}, whole))
+    rows.append((f"{name}_sum", {}, sum(float(r["sum_ms"]) for r in latency) / 1000))
+    return [*rows, (f"{name}_count", {}, whole)]

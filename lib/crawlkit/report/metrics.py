@@ -5,19 +5,16 @@ Read without Spark.
 
 from __future__ import annotations
 
-import json
-import re
 import time
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crawlkit.adapters.store.pending_commands import read_pending
 from crawlkit.crawl.state import Crawl
 from crawlkit.report.alerts import Alert, evaluate, load_rules
+from crawlkit.report.exposition import prometheus_text
 from crawlkit.rules.frontier.command_rules import URL_VERBS
 
 DAY_S = 86_400.0
-PREFIX = "crawlkit_"
 
 
 def newest_metrics(crawl: Crawl) -> tuple[str | None, list[dict[str, Any]]]:
@@ -67,40 +64,3 @@ def current_text(crawl: Crawl) -> str:
     return prometheus_text(
         crawl.cfg.crawl.id, rows, evaluate(load_rules(), values, crawl.cfg.alerts), round_id
     )
-
-
-def prometheus_text(
-    crawl_id: str, rows: Iterable[Mapping[str, Any]], alerts: Iterable[Alert], round_id: str | None
-) -> str:
-    """Rows (name, labels as JSON, value) and alerts in the text exposition format 0.0.4, all of
-    them gauges.
-    """
-    series: dict[str, dict[str, float]] = {}
-
-    def add(name: str, labels: Mapping[str, Any], value: float) -> None:
-        text = ",".join(
-            f'{_name(k)}="{_escape(str(v))}"' for k, v in {"crawl": crawl_id, **labels}.items()
-        )
-        series.setdefault(PREFIX + _name(name), {})[f"{{{text}}}"] = value
-
-    for row in rows:
-        add(row["name"], json.loads(row["labels"]), row["value"])
-    for a in alerts:
-        add("alert_firing", {"alert": a.name, "severity": a.severity}, float(a.state == "firing"))
-    if round_id is not None:
-        add("round_info", {"round": round_id}, 1.0)
-    out = []
-    for name, values in sorted(series.items()):
-        out += [
-            f"# TYPE {name} gauge",
-            *(f"{name}{labels} {value!r}" for labels, value in sorted(values.items())),
-        ]
-    return "\n".join([*out, ""])
-
-
-def _name(text: str) -> str:
-    return re.sub(r"[^a-zA-Z0-9_]", "_", text)
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -12,23 +12,22 @@ from crawlkit.round.counts import Counts
 from crawlkit.round.job import ROUND, Job
 from crawlkit.round.progress import FetchWatch
 
-AFTER_ALL = ("rank", "report")  # they read all rounds so far
+REPORTING = ("rank", "report")  # they read all rounds so far
 FETCHING = ROUND[1 : ROUND.index("parse")]
-READING = tuple(s for s in ROUND[ROUND.index("parse") :] if s not in AFTER_ALL)
+READING = tuple(s for s in ROUND[ROUND.index("parse") :] if s not in REPORTING)
 
 
-def run_round(job: Job, round_: Round, last: bool = True) -> bool:
+def run_round(job: Job, round_: Round) -> bool:
     """Run all stages of a round that are not done yet, then close it.
 
-    False if nothing was due (the round leaves no trace but its injected rows). In a run of several
-    rounds, rank and report wait for the `last`.
+    False if nothing was due (the round leaves no trace but its injected rows).
     """
     job.say({"event": "round", "round_id": round_.id})
     planned = job.run("generate", round_)
     if not planned.get("planned"):
         close_empty(job, round_)
         return False
-    run_planned(job, round_, last)
+    run_planned(job, round_)
     return True
 
 
@@ -41,26 +40,26 @@ def close_empty(job: Job, round_: Round) -> None:
 def run_planned(
     job: Job,
     round_: Round,
-    last: bool,
+    is_reported: bool = True,
     turn: AbstractContextManager[Any] | None = None,
-    before_last: Callable[[], None] = lambda: None,
+    before_report: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the stages after generate, then close the round.
 
     Args:
         job: the crawl.
         round_: the round.
-        last: rank and report too.
+        is_reported: rank and report too; else the round beside it does so for both.
         turn: held while pages are read.
-        before_last: called when they are.
+        before_report: called when they are.
     """
     for stage in FETCHING:
         run_stage(job, stage, round_)
     with turn or nullcontext():
         for stage in READING:
             run_stage(job, stage, round_)
-    before_last()
-    for stage in AFTER_ALL if last else ():
+    before_report()
+    for stage in REPORTING if is_reported else ():
         run_stage(job, stage, round_)
     job.crawl.close(round_)
 

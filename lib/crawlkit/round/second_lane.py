@@ -58,7 +58,7 @@ class SecondLane:
                 planned = job.run("generate", round_, **options)
                 self._is_planned.set()
                 if planned.get("planned"):
-                    run_planned(job, round_, last=False, turn=self._turn)
+                    run_planned(job, round_, is_reported=False, turn=self._turn)
                     self._fetched = round_.id
                 else:
                     close_empty(job, round_)

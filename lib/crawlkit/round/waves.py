@@ -17,7 +17,7 @@ from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.crawl.next_round import free_rounds, next_round
 from crawlkit.model import Round
-from crawlkit.round.drive import AFTER_ALL, close_empty, run_planned
+from crawlkit.round.drive import close_empty, run_planned
 from crawlkit.round.job import Job
 from crawlkit.round.limits import Limits
 from crawlkit.round.second_lane import SecondLane
@@ -57,16 +57,11 @@ class Waves:
             with self._job.driving(round_):
                 if n == 0 and lines and crawl.mark(round_, "generate") is None:
                     self.injected = self._job.run("inject", round_, force=True, lines=lines)
-                did_fetch = self._run_one(round_, last=n == rounds - 1)
+                did_fetch = self._run_one(round_)
             if not did_fetch and not free_rounds(crawl):
                 break
-        if self.done and (
-            not did_fetch or self._limits.reached
-        ):  # the last full round still needs what waits for the last
-            for stage in AFTER_ALL:
-                self._job.run(stage, crawl.round(self.done[-1]))
 
-    def _run_one(self, round_: Round, last: bool) -> bool:
+    def _run_one(self, round_: Round) -> bool:
         """Run a round, and the one that is split from it; whether anything was due."""
         job = self._job
         job.say({"event": "round", "round_id": round_.id})
@@ -78,7 +73,7 @@ class Waves:
             if self._may_split:
                 stack.enter_context(self._second)
                 self._start_second(round_, planned)
-            run_planned(job, round_, last, self._pages_turn, self._join_second)
+            run_planned(job, round_, True, self._pages_turn, self._join_second)
         self.done.append(round_.id)
         return True
 

@@ -1,20 +1,19 @@
 SELECT c.*, d.copies, f.frontier, f.known, f.stored, g.bytes_last_day
 FROM (
   SELECT
-    count_if(is_outcome AND kind = 'page' AND outcome IN ('fetched', 'not_modified')) AS pages,
-    count_if(is_outcome AND kind = 'page' AND outcome IN ('failed', 'http_error')) AS failed,
-    count_if(status IS NOT NULL) AS answers,
-    count_if(status IN (429, 503)) AS throttled,
+    count(CASE WHEN is_page AND outcome IN ('fetched', 'not_modified') THEN 1 END) AS pages,
+    count(CASE WHEN is_page AND outcome IN ('failed', 'http_error') THEN 1 END) AS failed,
+    count(CASE WHEN status IS NOT NULL THEN 1 END) AS answers,
+    count(CASE WHEN status IN (429, 503) THEN 1 END) AS throttled,
     coalesce(
       avg(CASE WHEN status IS NOT NULL THEN unix_millis(ended) - unix_millis(started) END), 0
     ) AS latency_ms
-  FROM captures
-  WHERE round_id = {round}
+  FROM (SELECT *, is_outcome AND kind = 'page' AS is_page FROM captures WHERE round_id = {round})
 ) c
-CROSS JOIN (SELECT count_if(method <> 'canonical') AS copies FROM duplicates) d
+CROSS JOIN (SELECT count(CASE WHEN method <> 'canonical' THEN 1 END) AS copies FROM duplicates) d
 CROSS JOIN (
   SELECT
-    count_if(state IN ('queued', 'retrying')) AS frontier,
+    count(CASE WHEN state IN ('queued', 'retrying') THEN 1 END) AS frontier,
     count(*) AS known,
     count(capture_id) AS stored
   FROM crawldb

@@ -1,12 +1,11 @@
 SELECT
-  cast(
-    floor(unix_millis(started) / 1000 / greatest(1, ceil(t.span_s / 120)))
-      * greatest(1, ceil(t.span_s / 120)) AS bigint
-  ) AS x,
-  count(*) AS value
+  cast(floor((unix_millis(started) / 1000 - t.begun) / t.bin) * t.bin AS bigint) AS x,
+  count(*) / min(t.bin) AS `pages a second`
 FROM captures
 CROSS JOIN (
-  SELECT coalesce((unix_millis(max(started)) - unix_millis(min(started))) / 1000, 1) AS span_s
+  SELECT
+    min(unix_millis(started)) / 1000 AS begun,
+    greatest(1, ceil((max(unix_millis(started)) - min(unix_millis(started))) / 1000 / 120)) AS bin
   FROM captures
   WHERE started IS NOT NULL AND round_id = {round}
 ) t

@@ -1,4 +1,6 @@
-SELECT host AS label, cast(avg(unix_millis(ended) - unix_millis(started)) AS bigint) AS value
+SELECT
+  host AS label,
+  percentile_cont(0.95) WITHIN GROUP (ORDER BY unix_millis(ended) - unix_millis(started)) AS value
 FROM captures
 WHERE status IS NOT NULL
 GROUP BY 1
