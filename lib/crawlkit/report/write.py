@@ -7,6 +7,7 @@ collector.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import time
@@ -38,15 +39,22 @@ WRITES = ("metrics", "rounds", "stages")
 Rows = list[dict[str, Any]]
 
 
+# of captures, for the queries that sum them up; errors keep their URLs too
+_SUMMED = (
+    *("round_id", "kind", "host", "outcome", "reason", "status", "started", "ended"),
+    *("content_type", "body_bytes", "warc_record_length", "record_type", "is_outcome"),
+)
+_OF_ERRORS = (*_SUMMED, "url", "url_key", "detail")
+
+
 def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
     """Write the tables and files of the report; the number of metrics and the alerts that fire."""
-    frames = {name: job.read(name) for name in TABLES if name not in WRITES}
-    frames["errors"] = frames["captures"].where(IS_ERROR)
-    queries = read_queries(round_.id)
-    data = _ask(job, queries, frames)
-    rounds, stages = read_history(job, round_)
-    told = audit(job, round_.id)
-    metrics = make_metrics(data, stages, round_) + _round_metrics(job, round_, frames, told)
+    queries, told = read_queries(round_.id), audit(job, round_.id)
+    with contextlib.ExitStack() as kept:
+        frames = _read_frames(job, kept)
+        data = _ask(job, queries, frames)
+        rounds, stages = read_history(job, round_)
+        metrics = make_metrics(data, stages, round_) + _round_metrics(job, round_, frames, told)
     values = {m["name"]: m["value"] for m in metrics if m["labels"] == "{}"}
     alerts = evaluate(load_rules(), values, job.cfg.alerts)
     written = {"round_id": [r["round_id"] for r in rounds]}
@@ -64,6 +72,18 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
     put_file(job.crawl, "metrics.prom", text)
     firing = [a._asdict() for a in alerts if a.state == "firing"]
     return {"metrics": len(metrics), "alerts": firing}
+
+
+def _read_frames(job: OpenCrawl, kept: contextlib.ExitStack) -> dict[str, Frame]:
+    """What the queries read, by name. Captures have files of each round, and a dozen queries ask
+    them: they are read once.
+    """
+    frames = {name: job.read(name) for name in TABLES if name not in WRITES}
+    captures = frames["captures"]
+    errors = captures.where(IS_ERROR).select(*_OF_ERRORS)
+    frames["errors"] = kept.enter_context(job.engine.keep(errors))
+    frames["captures"] = kept.enter_context(job.engine.keep(captures.select(*_SUMMED)))
+    return frames
 
 
 def _ask(job: OpenCrawl, queries: dict[str, Query], frames: dict[str, Frame]) -> dict[str, Rows]:
