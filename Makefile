@@ -45,7 +45,7 @@ $(VENV)/.tests: $(VENV)/.spark conf/s3.lock conf/tests.lock
 DATA ?= crawl-data
 ENGINE ?= local
 crawl: $(if $(filter spark,$(ENGINE)),setup-spark,setup)
-	$(BIN)/crawlkit crawl --sample data/samples/site --rounds 3 --data $(DATA) --engine $(ENGINE)
+	$(BIN)/crawlkit crawl --sample --rounds 3 --data $(DATA) --engine $(ENGINE)
 
 # Four speeds of tests; what a test needs is told by its markers (setup.cfg). `make check`: 30 seconds.
 check: setup-tests

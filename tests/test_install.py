@@ -119,3 +119,5 @@ def test_the_recipe_makes_a_crawlkit_that_crawls(tmp_path):
     assert (tmp_path / "data" / "report" / "index.html").is_file()
     assert list((tmp_path / "data" / "warc").rglob("*.warc.gz"))
     assert done.stdout
+    run([*crawlkit, *("crawl", "--sample", "--rounds", "1", "--data", f"{tmp_path}/own")], tmp_path)
+    assert list((tmp_path / "own" / "warc").rglob("*.warc.gz"))

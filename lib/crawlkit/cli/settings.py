@@ -49,8 +49,13 @@ def read_settings(
     for change in found.changes():
         key, was, now = change
         shown = (json.dumps(layers.hide(key, v), default=str) for v in (was, now))
-        print("crawlkit: {}: was {}, now {}".format(key, *shown), file=sys.stderr)
+        tell("{}: was {}, now {}".format(key, *shown))
     return found if engine is None else found.with_passing([f"engine.name={engine}"], "--engine")
+
+
+def tell(text: str) -> None:
+    """Say something beside the answer, on standard error."""
+    print(f"crawlkit: {text}", file=sys.stderr)
 
 
 def parse_now(text: str | None) -> float:

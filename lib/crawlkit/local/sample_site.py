@@ -1,12 +1,12 @@
 """The sample site: a folder of small hosts, served on loopback under their own names.
 
-    with serve("data/samples/site") as site:
+    with serve() as site:
         crawl(site.seeds, site.config())
 
-The folder holds one folder per host name with its files, and `_meta.json` in it where something is
-not a file: `redirects` {path: [status, target]}, `statuses` {path: status}, `last_modified` {path:
-HTTP date}. `index.html` is also the folder's own path. `site.json` beside the hosts lists the
-seeds.
+It comes with the package; any folder of its form can be served. It has one folder per host name
+with its files, and `_meta.json` in it where something is not a file: `redirects` {path: [status,
+target]}, `statuses` {path: status}, `last_modified` {path: HTTP date}. `index.html` is also the
+folder's own path. `site.json` beside the hosts lists the seeds.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 from crawlkit.local.web_server import Reply, Request, WebServer
 
+SAMPLE = Path(__file__).parents[1] / "data" / "sample"
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".txt": "text/plain; charset=utf-8",
@@ -100,7 +101,7 @@ class SampleSite:
         self._server.stop()
 
 
-def serve(folder: str | Path, port: int = 0) -> SampleSite:
+def serve(folder: str | Path = SAMPLE, port: int = 0) -> SampleSite:
     """The site of a folder, to be entered. Port 0: any that is free on all of its addresses."""
     return SampleSite(folder, port)
 

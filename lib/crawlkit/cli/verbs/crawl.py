@@ -25,18 +25,17 @@ from crawlkit.cli.root import (
     emit,
 )
 from crawlkit.cli.seed_options import (
+    SAMPLE,
     MaxBytes,
     MaxDepth,
     MaxMinutes,
     MaxPages,
     Sample,
+    SampleCommand,
     ScopeKind,
     Seeds,
-    check_seeds,
-    first_line,
-    set_scope,
 )
-from crawlkit.cli.settings import parse_now, read_seeds, read_settings
+from crawlkit.cli.settings import parse_now, read_seeds, read_settings, tell
 from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.crawl.kept_settings import keep_settings
@@ -47,6 +46,7 @@ from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job, make_job
 from crawlkit.round.limits import Limits
 from crawlkit.round.progress import Progress
+from crawlkit.round.start import check_seeds, first_line, set_scope
 from crawlkit.round.summary import summarize, summary_text
 from crawlkit.round.waves import Waves
 
@@ -79,7 +79,7 @@ def open_job(
         progress.close()
 
 
-@app.command()
+@app.command(cls=SampleCommand)
 @report_errors
 def crawl(
     urls: Annotated[Optional[list[str]], typer.Argument(metavar="[URL]...", help="Seeds.")] = None,
@@ -102,7 +102,7 @@ def crawl(
     """Crawl in rounds: inject the seeds, then fetch what is due, round after round.
 
     \b
-    crawlkit crawl --sample data/samples/site
+    crawlkit crawl --sample
     crawlkit crawl https://site.example/ --data site --set agent.info_url=https://you.example/bot
     crawlkit crawl --seeds urls.txt --data site --rounds 10 --max-pages 5000 --scope host
     """
@@ -111,12 +111,12 @@ def crawl(
     with contextlib.ExitStack() as stack:
         settings = read_settings(data, config, set_, engine)
         if sample is not None:
-            web = stack.enter_context(serve(sample))
+            web = stack.enter_context(serve() if sample == SAMPLE else serve(sample))
             settings = settings.with_passing(web.config_sets(), "--sample")
             lines = lines or list(web.seeds)
         if max_depth is not None:
             settings = settings.with_passing([f"scope.max_depth={max_depth}"], "--max-depth")
-        settings = set_scope(settings, lines, scope)
+        settings = set_scope(settings, lines, scope, tell)
         check_seeds(data, settings, lines)
         refuse_busy(Crawl(data, settings.config))
         limits = Limits(max_pages, max_minutes, max_bytes)

@@ -21,8 +21,8 @@ from crawlkit.cli.root import (
     emit,
     to_json,
 )
-from crawlkit.cli.seed_options import ScopeKind, Seeds, set_scope
-from crawlkit.cli.settings import parse_now, read_seeds, read_settings
+from crawlkit.cli.seed_options import ScopeKind, Seeds
+from crawlkit.cli.settings import parse_now, read_seeds, read_settings, tell
 from crawlkit.cli.verbs.crawl import open_job
 from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
@@ -31,6 +31,7 @@ from crawlkit.crawl.state import CrawlError
 from crawlkit.model import Round
 from crawlkit.round.drive import run_stage
 from crawlkit.round.job import Job
+from crawlkit.round.start import set_scope
 from crawlkit.rules.frontier.priority import parse_priority
 from crawlkit.upkeep.maintain import maintain as run_maintain
 
@@ -141,7 +142,7 @@ def inject(
     """Add seeds to the frontier. Opens a round if none is open."""
     settings, at = read_settings(data, config, set_, engine), parse_now(now)
     options = inject_options(seeds, priority, mode)
-    settings = set_scope(settings, options["lines"], scope)
+    settings = set_scope(settings, options["lines"], scope, tell)
     # each call brings its own lines, which replace the round's of before
     run_command("inject", data, round_id, settings, at, as_json, True, options, save)
 
