@@ -37,11 +37,15 @@ IMPURE = {
 # What each room may import of ours, beside itself. The rooms stand in order: a room imports only
 # rooms below it in this list (and so no circle of rooms can come up).
 ROOMS = {
+    "__init__": {"reading"},  # for its types; loaded when it is called
     "__main__": {"cli"},
     "api": {"control", "crawl", "observe", "rules", *"config outcomes tables".split()},
     "cli": {
-        *"control crawl exports local observe planner report round runtime upkeep".split(),
-        *"engine adapters rules config model outcomes tables __version__".split(),
+        *"control crawl exports local observe planner reading report round runtime".split(),
+        *"upkeep engine adapters rules config model outcomes tables __version__".split(),
+    },
+    "reading": {
+        *"local observe exports round crawl adapters rules config model outcomes tables".split()
     },
     "local": {"round", "crawl", "runtime", "adapters", "rules", "config", "model"},
     "upkeep": {
@@ -86,7 +90,6 @@ ROOMS = {
     "model": set(),
     "outcomes": set(),
     "tables": set(),
-    "__init__": set(),
 }
 
 
@@ -147,7 +150,8 @@ def test_imports_go_one_way() -> None:
 
 
 def test_modules_import_each_other_in_no_circle() -> None:
-    known = {module_name(p): p for p in MODULES}
+    own = PACKAGE / "__init__.py"  # it names what it gives for types alone
+    known = {module_name(p): p for p in MODULES if p != own}
     graph = {}
     for name, path in known.items():
         named = [i if i in known else i.rpartition(".")[0] for i in imports(path, members=True)]

@@ -11,6 +11,11 @@ VIEWS: dict[str, str] = {
         " newest FROM captures WHERE kind = 'page' AND outcome IN ('fetched', 'not_modified') AND"
         " started IS NOT NULL) WHERE newest = 1"
     ),
+    "latest_page": (
+        "SELECT * FROM (SELECT p.*, row_number() OVER (PARTITION BY p.url_key ORDER BY c.started"
+        " DESC, p.capture_id DESC) AS newest FROM pages p LEFT JOIN captures c ON c.capture_id ="
+        " p.capture_id) WHERE newest = 1"
+    ),
     "linkdb": (
         "SELECT to_url, to_key, from_url, from_key, anchor, rel, kind, capture_id, round_id FROM"
         " links WHERE refused IS NULL"

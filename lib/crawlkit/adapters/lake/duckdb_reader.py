@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -37,13 +37,40 @@ def ask(
     made: Mapping[str, Callable[[], pa.Table]] = _NONE,
 ) -> list[dict[str, Any]]:
     """At most `limit` rows of a SELECT over the tables, `views` (name -> SELECT) and tables that
-    are `made` when a query names them.
+    are `made` when a query names them; times are UTC, as Spark gives them.
 
     Raises QueryError, TableError.
-
-    `frontier` is `crawldb`, which is whole after each round while the table is small.
     """
-    with duckdb.connect(":memory:") as db:
+    rows: list[dict[str, Any]] = []
+    with connect(tables, views, query, made) as db:
+        lock(db)
+        for batch in stream(db, query, max(1, min(limit, 10_000))):
+            rows += batch.slice(0, limit - len(rows)).to_pylist()
+            if len(rows) >= limit:
+                break
+    return [
+        {
+            name: v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v
+            for name, v in r.items()
+        }
+        for r in rows
+    ]
+
+
+def connect(
+    tables: Tables,
+    views: Mapping[str, str],
+    query: str,
+    made: Mapping[str, Callable[[], pa.Table]] = _NONE,
+) -> duckdb.DuckDBPyConnection:
+    """A connection that has the tables and views which a query names, as they are now.
+
+    `frontier` is `crawldb`, which is whole after each round while the table is small. Raises
+    TableError.
+    """
+    # a name in a query is a table's, never that of a variable of Python
+    db = duckdb.connect(":memory:", config={"python_enable_replacements": False})
+    try:
         prepare(db)
         views = {"frontier": "SELECT * FROM crawldb", **views}
         # of a query that names none (SHOW TABLES): all
@@ -57,31 +84,49 @@ def ask(
         for name, sql in used.items():
             if sql:
                 db.execute(f"CREATE VIEW {name} AS {sql}")
-        # a query reads the crawl's tables and no other file
-        db.execute("SET enable_external_access = false")
-        try:
-            return _first_rows(db, query, limit)
-        except duckdb.Error as e:
-            raise QueryError(str(e).splitlines()[0]) from None
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
-def _first_rows(db: duckdb.DuckDBPyConnection, query: str, limit: int) -> list[dict[str, Any]]:
-    """At most `limit` rows of a statement; times are UTC, as Spark gives them."""
-    rows: list[dict[str, Any]] = []
-    found = db.sql(query)
+def lock(db: duckdb.DuckDBPyConnection) -> None:
+    """From here on a query reads the crawl's tables and no other file, and writes none."""
+    db.execute("SET enable_external_access = false")
+
+
+def find(db: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
+    """The relation of a SELECT. Raises QueryError."""
+    try:
+        found = db.sql(query)
+    except duckdb.Error as e:
+        raise _refusal(e) from None
     if found is None:
         raise QueryError("it returns no rows: give a SELECT")
-    for batch in found.to_arrow_reader(max(1, min(limit, 10_000))):
-        rows += batch.slice(0, limit - len(rows)).to_pylist()
-        if len(rows) >= limit:
-            break
-    return [
-        {
-            name: v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v
-            for name, v in r.items()
-        }
-        for r in rows
-    ]
+    return found
+
+
+def stream(
+    db: duckdb.DuckDBPyConnection, query: str, batch_rows: int = 10_000
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a SELECT in batches, at least one (which tells the columns).
+
+    Raises QueryError.
+    """
+    found = find(db, query)
+    try:
+        reader, is_empty = found.to_arrow_reader(batch_rows), True
+        for batch in reader:
+            is_empty = False
+            yield batch
+        if is_empty:
+            yield pa.RecordBatch.from_pylist([], reader.schema)
+    except duckdb.Error as e:
+        raise _refusal(e) from None
+
+
+def _refusal(e: duckdb.Error) -> QueryError:
+    return QueryError((str(e).splitlines() or [type(e).__name__])[0])
 
 
 def _tables_of(query: str, views: Mapping[str, str]) -> dict[str, str]:
