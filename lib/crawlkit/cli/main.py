@@ -150,6 +150,13 @@ VERBS: dict[str, tuple[str, str]] = {
         "steer",
         "Tell a crawl what to do. Each order is a row of the table commands (docs/api.md).",
     ),
+    "cat": (
+        "single",
+        (
+            "Print a stored page: its newest body as text, its header, its bytes or what is read"
+            " from it."
+        ),
+    ),
     "fetch-one": (
         "single",
         "Fetch one URL as a round would: guard, robots.txt, pace. Exit 1 if it was not fetched.",

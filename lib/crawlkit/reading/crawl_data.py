@@ -32,6 +32,7 @@ from crawlkit.round.limits import Limits
 from crawlkit.round.start import check_seeds, set_scope
 from crawlkit.round.summary import summarize
 from crawlkit.round.waves import Waves
+from crawlkit.rules.url.seeds import with_scheme
 from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class CrawlData:
         round_id: of that round. Raises NotStored, Refused (no such URL), TableError.
         """
         self._check()
-        return find_record(self._crawl, url, round_id)
+        return find_record(self._crawl, with_scheme(url), round_id)
 
     def body(self, url: str, round_id: str | None = None) -> bytes:
         """The newest stored body of a URL without codings, at most 32 MiB of it.
@@ -200,7 +201,7 @@ class CrawlData:
         Raises TableError, CrawlError.
         """
         self._check()
-        return explain(self._crawl, url)
+        return explain(self._crawl, with_scheme(url))
 
     def status(self) -> dict[str, Any]:
         """Rounds, known URLs by state, what is due. Raises ConfigError, CrawlError."""

@@ -23,6 +23,7 @@ from crawlkit.cli.root import (
     emit,
 )
 from crawlkit.cli.settings import find_crawl, read_config, read_settings
+from crawlkit.cli.url_options import Url
 from crawlkit.config.layers import DEFAULT, describe
 from crawlkit.config.section import ConfigError
 from crawlkit.crawl.kept_settings import keep_settings
@@ -33,6 +34,7 @@ from crawlkit.rules.robots.parser import is_product_token, parse
 from crawlkit.rules.url.canonical import as_sent, canonicalize
 from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.rules.url.scope import Scope, scope_reason
+from crawlkit.rules.url.seeds import with_scheme
 
 
 @app.command()
@@ -53,7 +55,7 @@ def normalize(
     for url in urls or (line.rstrip("\r\n") for line in sys.stdin):
         row: dict[str, Any] = {"url": url}
         try:
-            row["canonical"] = canonicalize(url, base, policy)
+            row["canonical"] = canonicalize(url if base else with_scheme(url), base, policy)
         except Refused as e:
             refused = True
             row |= {"refused": str(e.reason), "detail": e.detail}
@@ -69,7 +71,7 @@ def _canonical_text(v: dict[str, Any]) -> str:
 @app.command("scope-test")
 @report_errors
 def scope_test(
-    url: str,
+    url: Url,
     depth: Annotated[int, typer.Option(help="Depth of the URL.")] = 0,
     data: OfCrawl = None,
     config: ConfigFile = None,
@@ -93,7 +95,7 @@ def scope_test(
 @report_errors
 def robots(
     file: Annotated[Path, typer.Argument(help="A robots.txt file.")],
-    url: Annotated[str, typer.Argument(help="The URL to be judged.")],
+    url: Annotated[str, typer.Argument(help="The URL to be judged, or a path.")],
     agent: Annotated[
         Optional[str], typer.Option(help="Product token (default: agent.name).")
     ] = None,
@@ -111,8 +113,9 @@ def robots(
         )
     token = agent or cfg.agent.name
     found = parse(file.read_bytes(), cfg.robots.max_bytes)
-    is_path = url.startswith("/") or "://" not in url
-    m = found.match(token, url if is_path else as_sent(url))
+    sent = with_scheme(url)
+    is_path = sent.startswith("/") or "://" not in sent
+    m = found.match(token, sent if is_path else as_sent(sent))
     row = {
         "url": url,
         "allowed": m.allowed,
@@ -171,7 +174,7 @@ def _settings_text(v: dict[str, Any]) -> str:
 @app.command()
 @report_errors
 def explain(
-    url: str,
+    url: Url,
     data: Data = DEFAULT_DATA,
     config: ConfigFile = None,
     set_: Sets = None,

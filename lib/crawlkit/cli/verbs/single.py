@@ -1,24 +1,54 @@
-"""Verbs for one URL or one page: fetch-one, parse-one; and `crawlkit serve`."""
+"""Verbs for one URL or one page: cat, fetch-one, parse-one."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
 from crawlkit.cli.errors import report_errors
-from crawlkit.cli.root import AsJson, ConfigFile, OfCrawl, Sets, app, emit
-from crawlkit.cli.settings import find_crawl, read_config
-from crawlkit.observe.single_url import fetch_one as fetch_url, read_and_parse
+from crawlkit.cli.root import (
+    DEFAULT_DATA,
+    AsJson,
+    ConfigFile,
+    Data,
+    OfCrawl,
+    Sets,
+    app,
+    emit,
+)
+from crawlkit.cli.settings import find_crawl, read_config, tell
+from crawlkit.cli.url_options import Url, read_url
+from crawlkit.config.section import ConfigError
+from crawlkit.observe.single_url import (
+    fetch_one as fetch_url,
+    parse_one as parse_body,
+    read_and_parse,
+)
+from crawlkit.reading.stored import StoredRecord, find_record
+from crawlkit.rules.http.content_types import kind_of
+from crawlkit.rules.page.encoding import is_utf8
 
+RECORD = (
+    "url",
+    "time",
+    "status",
+    "headers",
+    "capture_id",
+    "round_id",
+    "record_type",
+    "revisit_of",
+    "truncated",
+)
 FETCHED = ("fetched", "redirected", "not_modified")
 
 
 @app.command("fetch-one")
 @report_errors
 def fetch_one(
-    url: str,
+    url: Url,
     data: OfCrawl = None,
     out: Annotated[
         Optional[Path], typer.Option("--out", metavar="FILE", help="Write the stored payload here.")
@@ -51,7 +81,10 @@ def parse_one(
         str,
         typer.Argument(metavar="FILE|URL", help="A stored body, or a URL that is fetched first."),
     ],
-    url: Annotated[Optional[str], typer.Option(help="The file's address, for its links.")] = None,
+    url: Annotated[
+        Optional[str],
+        typer.Option(callback=read_url, help="The file's address, for its links."),
+    ] = None,
     content_type: Annotated[
         Optional[str],
         typer.Option(
@@ -87,3 +120,87 @@ def _parsed_text(v: dict[str, Any]) -> str:
             *links,
         ]
     )
+
+
+@app.command()
+@report_errors
+def cat(
+    url: Url,
+    data: Data = DEFAULT_DATA,
+    headers: Annotated[
+        bool, typer.Option("--headers", help="Status and header; with --body the body after it.")
+    ] = False,
+    body: Annotated[bool, typer.Option("--body", help="The bytes of the body, decoded.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="The text that is read from it.")] = False,
+    round_id: Annotated[
+        Optional[str], typer.Option("--round-id", metavar="ID", help="As that round stored it.")
+    ] = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a stored page: its newest body as text, its header, its bytes or what is read from it.
+
+    \b
+    crawlkit cat https://site.example/x --data site
+    crawlkit cat site.example/logo.png --body --data site > logo.png
+    """
+    cfg = read_config(data, config, set_)
+    record = find_record(find_crawl(data, cfg), url, round_id)
+    if text:
+        read = parse_body(
+            record.payload, record.url, cfg, record.payload_type, record.payload_headers
+        )["text"]
+    else:
+        read = record.text
+    if as_json:
+        emit(_record_row(record) | {"text": read}, as_json)
+        return
+    _tell_odd(record)
+    if headers:
+        fields = [f"{name}: {value}" for name, value in record.headers]
+        end = [""] if body or text else []
+        _print_text("\n".join([f"HTTP/1.1 {record.status}", *fields, *end, ""]))
+    if body and not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(record.body)
+    elif text or body or not headers:
+        if not text and not body and _is_binary(record):
+            raise ConfigError(
+                f"{record.url} is {record.payload_type or 'no text'}: --text prints what is read"
+                " from it, --body > FILE its bytes"
+            )
+        _print_text(read)
+
+
+def _record_row(record: StoredRecord) -> dict[str, Any]:
+    row = {name: getattr(record, name) for name in RECORD}
+    return row | {"body_bytes": len(record.body)}
+
+
+def _tell_odd(record: StoredRecord) -> None:
+    """Say on standard error what one would not expect of a stored page."""
+    fields = {name.lower(): value for name, value in record.headers}
+    if record.status not in (200, 304):
+        to = f", Location: {fields['location']}" if "location" in fields else ""
+        tell(clean(f"status {record.status}{to}"))
+    if record.decoded.error or record.decoded.truncated or record.truncated:
+        why = record.decoded.error or f"cut ({record.truncated or record.decoded.truncated})"
+        tell(clean(f"the body is not whole: {why}"))
+
+
+def _is_binary(record: StoredRecord) -> bool:
+    kind = kind_of(record.body, record.payload_type)
+    return kind in ("pdf", "docx") or (kind == "other" and not is_utf8(record.body))
+
+
+def _print_text(text: str) -> None:
+    """Print a page's own text; on a terminal without what could steer it."""
+    if sys.stdout.isatty():
+        text = "\n".join(map(clean, text.split("\n")))
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+
+def clean(line: str) -> str:
+    """A line of a page with control characters shown as escapes (tabs stay)."""
+    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)

@@ -12,6 +12,7 @@ import typer
 from crawlkit.cli.errors import guard, report_errors
 from crawlkit.cli.root import DEFAULT_DATA, HELP, AsJson, ConfigFile, Data, Sets, app, emit
 from crawlkit.cli.settings import actor, find_crawl, read_config
+from crawlkit.cli.url_options import Urls
 from crawlkit.control.commands import run_command
 from crawlkit.crawl.state import Place
 from crawlkit.rules.frontier.command_rules import COLUMNS
@@ -32,7 +33,6 @@ CommandId = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and tell, change nothing.")]
-Urls = Annotated[list[str], typer.Argument(metavar="URL...")]
 Priority = Annotated[
     Optional[str], typer.Option("--priority", help="0..3 or critical, high, normal, low.")
 ]

@@ -30,6 +30,7 @@ from crawlkit.report.audit import audit as audit_requests
 from crawlkit.round.progress import Progress
 from crawlkit.rules.frontier.priority import parse_priority
 from crawlkit.rules.url.seed_lists import FORMS
+from crawlkit.rules.url.seeds import with_scheme
 from crawlkit.upkeep.import_lists import PARQUET, import_file, import_ranks, import_text
 from crawlkit.upkeep.purge import purge as purge_stored, purge_text
 from crawlkit.upkeep.rebucket import rebucket_command, rebucket_text
@@ -148,7 +149,8 @@ def purge(
     settings = read_settings(data, config, set_, engine)
     find_crawl(data, settings.config)
     with open_job(data, settings, as_json) as job:
-        done = purge_stored(job, kind, name, reason, actor(), dry_run)
+        target = with_scheme(name) if url else name
+        done = purge_stored(job, kind, target, reason, actor(), dry_run)
     emit(done, as_json, purge_text)
 
 

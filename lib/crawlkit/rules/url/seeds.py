@@ -30,6 +30,11 @@ class Seed(NamedTuple):
     fetch_kind: str = "page"
 
 
+def with_scheme(url: str) -> str:
+    """A URL as a person writes it: what begins with a host name (with a dot) is read as http://."""
+    return f"http://{url}" if _HOST_FIRST.match(url) else url
+
+
 def parse_seed(
     line: str, priority_class: int = 1, policy: UrlPolicy = DEFAULT_POLICY
 ) -> Seed | None:
@@ -43,9 +48,7 @@ def parse_seed(
     if len(line) > MAX_LINE_CHARS:
         raise Refused(Reason.URL_TOO_LONG, f"line of {len(line)} characters")
     url, *pairs = line.split("\t")
-    url = url.strip()
-    if _HOST_FIRST.match(url):
-        url = "http://" + url
+    url = with_scheme(url.strip())
     boost, depth, kind = 0.0, 0, "page"
     for pair in filter(None, pairs):
         key, sep, value = pair.partition("=")
