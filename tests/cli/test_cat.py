@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from crawlkit.cli.verbs import single
+from crawlkit.cli.root import clean
 
 from tests.cli.call import call
 from tests.exports import sample
@@ -77,7 +77,7 @@ def test_a_terminal_is_not_steered(data, more):
 
 
 def test_control_characters_are_shown():
-    assert single.clean("a\x1b]0;x\x07\tb\x9b2Jé\u202e") == ("a\\x1b]0;x\\x07\tb\\x9b2Jé\\u202e")
+    assert clean("a\x1b]0;x\x07\tb\x9b2Jé\u202e") == ("a\\x1b]0;x\\x07\tb\\x9b2Jé\\u202e")
 
 
 def test_what_cannot_be_printed(data):

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from crawlkit.adapters.lake.duckdb_reader import QueryError, ask
 from crawlkit.config import ConfigError
@@ -123,18 +124,22 @@ def test_a_query_reads_the_crawl_and_nothing_else(known_crawl, tmp_path):
     assert len(ask(tables, VIEWS, "SELECT url FROM crawldb", 3)) == 3
 
 
-def test_the_verb_asks_duckdb_unless_spark_runs_the_crawl(known_crawl, monkeypatch):
+def test_the_verb_asks_duckdb_unless_spark_is_asked_for(known_crawl, monkeypatch):
     asked = []
-    monkeypatch.setattr("crawlkit.cli.verbs.sql.ask_spark", lambda *_: asked.append("spark") or [])
+
+    def stream_spark(*_):
+        asked.append("spark")
+        return [pa.RecordBatch.from_pylist([{"n": 1}])]
+
+    monkeypatch.setattr("crawlkit.cli.verbs.sql.stream_spark", stream_spark)
     sql = "SELECT subset, count(*) AS n FROM cc_index GROUP BY 1 ORDER BY 1"
     given = ("sql", sql, "--data", known_crawl[1].crawl.data, "--json")
-    for more in ((), ("--engine", "local"), ("--engine", "duckdb"), ("--set", "engine.name=local")):
+    for more in ((), ("--engine", "local"), ("--engine", "duckdb"), ("--set", "engine.name=spark")):
         done = call(*given, *more)
         assert done.code == 0 and '{"rows": [{"subset": "crawldiagnostics", "n": ' in done.out
     assert not asked
-    for more in (("--engine", "spark"), ("--set", "engine.name=spark")):
-        assert call(*given, *more).code == 0
-    assert asked == ["spark", "spark"]
+    assert call(*given, "--engine", "spark").code == 0
+    assert asked == ["spark"]
 
 
 def test_spark_is_asked_and_writes_nothing(known_crawl, spark):

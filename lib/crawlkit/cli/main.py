@@ -209,8 +209,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "export": (
         "export",
         (
-            "Write files that other tools read: cdxj, wet, wat, wacz, urls, pages, hostgraph,"
-            " cc-index."
+            "Write files that other tools read: csv, jsonl, parquet, cdxj, wet, wat, wacz, urls,"
+            " pages, hostgraph, cc-index."
         ),
     ),
     "cdxj": ("export", "The sorted CDXJ index of the stored records."),

@@ -113,7 +113,14 @@ def rows_text(rows: list[dict[str, Any]]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return value.hex() if isinstance(value, bytes | bytearray) else str(value)
+    return value.hex() if isinstance(value, bytes | bytearray) else clean(str(value), "")
+
+
+def clean(text: str, kept: str = "\t") -> str:
+    """A page's own text in one line, with control characters shown as escapes but for those kept:
+    what a terminal would obey.
+    """
+    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
 @app.callback(invoke_without_command=True)

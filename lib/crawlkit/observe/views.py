@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from crawlkit.report.queries import IS_ERROR
+from crawlkit.tables import TABLES
 
 VIEWS: dict[str, str] = {
     "errors": f"SELECT * FROM captures WHERE {IS_ERROR}",
@@ -59,3 +60,4 @@ VIEWS: dict[str, str] = {
         " n_fetch > 0 GROUP BY host"
     ),
 }
+RELATIONS = ("frontier", *TABLES, *VIEWS, "cc_index")  # every name that a query may use

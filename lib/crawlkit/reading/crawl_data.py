@@ -24,7 +24,7 @@ from crawlkit.local.sample_site import serve
 from crawlkit.observe.explain import explain
 from crawlkit.observe.sql_views import register_views
 from crawlkit.observe.status import read_status
-from crawlkit.observe.views import VIEWS
+from crawlkit.observe.views import RELATIONS, VIEWS
 from crawlkit.reading.rows import Rows
 from crawlkit.reading.stored import COLUMNS, StoredRecord, find_record, iter_records
 from crawlkit.round.job import Job, make_job
@@ -33,12 +33,9 @@ from crawlkit.round.start import check_seeds, set_scope
 from crawlkit.round.summary import summarize
 from crawlkit.round.waves import Waves
 from crawlkit.rules.url.seeds import with_scheme
-from crawlkit.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-RELATIONS = ("frontier", *TABLES, *VIEWS, "cc_index")  # every name that a query may use
 
 
 class CrawlData:

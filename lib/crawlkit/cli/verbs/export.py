@@ -25,18 +25,22 @@ from crawlkit.cli.root import (
     to_json,
 )
 from crawlkit.cli.settings import parse_now, read_config
+from crawlkit.cli.verbs.sql import stream_duckdb
 from crawlkit.config.section import ConfigError
 from crawlkit.exports.cc_index import export_cc_index
 from crawlkit.exports.cdxj import export_cdxj, index_warcs
 from crawlkit.exports.lists import export_hostgraph, export_pages, export_urls
+from crawlkit.exports.row_files import write_rows
 from crawlkit.exports.source import Source
 from crawlkit.exports.wacz import export_wacz
 from crawlkit.exports.wet import export_wat, export_wet
+from crawlkit.observe.views import RELATIONS
 
 export = typer.Typer(
     no_args_is_help=True,
     help=(
-        "Write files that other tools read: cdxj, wet, wat, wacz, urls, pages, hostgraph, cc-index."
+        "Write files that other tools read: csv, jsonl, parquet, cdxj, wet, wat, wacz, urls, pages,"
+        " hostgraph, cc-index."
     ),
     context_settings=HELP,
 )
@@ -222,6 +226,43 @@ def urls(
             s, _out(data, out, "urls"), time.strftime("%Y-%m-%d", time.gmtime(parse_now(now)))
         ),
     )
+
+
+def add_form(form: str, text: str) -> None:
+    """Register `crawlkit export FORM`: rows of a table or of a query as a file of that form."""
+
+    def command(
+        table: Annotated[
+            Optional[str],
+            typer.Argument(metavar="[TABLE]", help="pages, captures, links, frontier, errors ..."),
+        ] = None,
+        query: Annotated[
+            Optional[str], typer.Option("--query", metavar="SQL", help="A SELECT in its place.")
+        ] = None,
+        data: Data = DEFAULT_DATA,
+        out: Out = None,
+        config: ConfigFile = None,
+        set_: Sets = None,
+        as_json: AsJson = False,
+    ) -> None:
+        if (table is None) == (query is None):
+            raise ConfigError("give the name of a table, or --query SQL")
+        if table is not None and table not in RELATIONS:
+            raise ConfigError(f"no table {table!r:.60}: there are {', '.join(sorted(RELATIONS))}")
+        sql = query or f'SELECT * FROM "{table}"'
+        path = _out(data, out, f"{table or 'query'}.{form}")
+        rows = stream_duckdb(data, read_config(data, config, set_), sql)
+        emit({"file": str(path), "rows": write_rows(rows, form, path)}, as_json, to_json)
+
+    example = f"crawlkit export {form} pages --data site --out pages.{form}"
+    asked = f'crawlkit export {form} --query "SELECT url, status FROM captures" --data site'
+    command.__doc__ = f"{text}\n\n\b\n{example}\n{asked}"
+    export.command(form)(report_errors(command))
+
+
+add_form("csv", "Rows of a table, a view or a query as CSV.")
+add_form("jsonl", "Rows of a table, a view or a query as JSON Lines.")
+add_form("parquet", "Rows of a table, a view or a query as a Parquet file.")
 
 
 def add_export(

@@ -17,6 +17,7 @@ from crawlkit.cli.root import (
     OfCrawl,
     Sets,
     app,
+    clean,
     emit,
 )
 from crawlkit.cli.settings import find_crawl, read_config, tell
@@ -199,8 +200,3 @@ def _print_text(text: str) -> None:
     if sys.stdout.isatty():
         text = "\n".join(map(clean, text.split("\n")))
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-
-
-def clean(line: str) -> str:
-    """A line of a page with control characters shown as escapes (tabs stay)."""
-    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)

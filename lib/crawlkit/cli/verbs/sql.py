@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import sys
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
+import pyarrow as pa
 import typer
 
-from crawlkit.adapters.lake.duckdb_reader import QueryError, ask
+from crawlkit.adapters.lake.delta import Tables
+from crawlkit.adapters.lake.duckdb_reader import QueryError, ask, connect, lock, stream
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.root import (
     DEFAULT_DATA,
@@ -21,13 +28,14 @@ from crawlkit.cli.root import (
     emit,
     rows_text,
 )
-from crawlkit.cli.settings import read_config, read_settings
+from crawlkit.cli.settings import read_config, read_settings, tell
 from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
-from crawlkit.crawl.open_crawl import choose_engine
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.exports.cc_index import cc_table
+from crawlkit.exports.files import atomic
+from crawlkit.exports.row_files import FORMS, Limited, lines, plain_rows, write_rows
 from crawlkit.exports.source import Source
 from crawlkit.observe.error_queries import ERROR_COUNTS, ERRORS, where_errors
 from crawlkit.observe.views import VIEWS
@@ -44,12 +52,39 @@ HOSTS = (
 MOST_ROWS = 1000
 
 
+class Form(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
 class Engine(StrEnum):
     """Who answers a query."""
 
     LOCAL = "local"
     SPARK = "spark"
     DUCKDB = "duckdb"  # another name of local
+
+
+ByEngine = Annotated[
+    Engine,
+    typer.Option(
+        help=(
+            "Who answers: local (or duckdb) does so in a second and starts no JVM; there"
+            " `frontier` is crawldb. spark: for tables beyond one machine."
+        )
+    ),
+]
+Limit = Annotated[
+    Optional[int],
+    typer.Option(
+        help=f"Rows at most (default: {MOST_ROWS} of what is printed, all with --out).", min=1
+    ),
+]
 
 
 def no_crawl(data: Place) -> ConfigError:
@@ -61,21 +96,42 @@ def no_crawl(data: Place) -> ConfigError:
 
 def ask_duckdb(data: Place, cfg: Config, query: str, limit: int) -> list[dict[str, Any]]:
     """Rows of a SELECT. Raises ConfigError, TableError."""
+    with _as_sql():
+        return ask(_tables(data, cfg), VIEWS, query, limit, _made(data, cfg))
+
+
+def stream_duckdb(data: Place, cfg: Config, query: str) -> Iterator[pa.RecordBatch]:
+    """All rows of a SELECT in batches. Raises ConfigError, TableError."""
+    with _as_sql(), connect(_tables(data, cfg), VIEWS, query, _made(data, cfg)) as db:
+        lock(db)
+        yield from stream(db, query)
+
+
+def _tables(data: Place, cfg: Config) -> Tables:
     tables = Crawl(data, cfg).plain_tables()
-    if not tables.exists("crawldb_log"):
+    if not tables.exists("crawldb_log") and not tables.exists("captures"):
         raise no_crawl(data)
+    return tables
+
+
+def _made(data: Place, cfg: Config) -> dict[str, Callable[[], pa.Table]]:
+    return {"cc_index": lambda: cc_table(Source(data, cfg))}
+
+
+@contextlib.contextmanager
+def _as_sql() -> Iterator[None]:
     try:
-        made = {"cc_index": lambda: cc_table(Source(data, cfg))}
-        return ask(tables, VIEWS, query, limit, made)
+        yield
     except QueryError as e:
         raise ConfigError(f"SQL: {e}") from None
 
 
-def ask_spark(
-    data: Place, settings: Settings, query: str, limit: int, as_json: bool
-) -> list[dict[str, Any]]:
-    """Rows of a SELECT in a Spark session; settings: of a crawl on Spark. Raises ConfigError,
-    TableError.
+def stream_spark(
+    data: Place, settings: Settings, query: str, limit: int | None, as_json: bool
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a SELECT in a Spark session, with a row more than `limit` if there is one.
+
+    settings: of a crawl on Spark. Raises ConfigError, TableError.
     """
     from crawlkit.cli.verbs.crawl import open_job
     from crawlkit.observe.sql_views import register_views
@@ -87,12 +143,14 @@ def ask_spark(
         try:
             if not only_reads(job.spark, query):
                 raise ConfigError("it returns no rows: give a SELECT")
-            return [r.asDict() for r in job.spark.sql(query).limit(limit).collect()]
+            found = job.spark.sql(query)
+            table = (found if limit is None else found.limit(limit + 1)).toArrow()
         except Exception as e:
             text = str(e).strip()
             is_java = text.startswith("An error occurred while calling")
             cause = first_cause(text) if is_java else text.partition("\n")[0]
             raise ConfigError(f"SQL: {cause:.400}") from None
+    yield from table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
 
 
 def only_reads(spark: SparkSession, query: str) -> bool:
@@ -119,34 +177,73 @@ def sql(
         str, typer.Argument(help="A SELECT over the tables and views (docs/queries.md).")
     ],
     data: Data = DEFAULT_DATA,
+    form: Annotated[
+        Optional[Form],
+        typer.Option(
+            "--format", help="Default: table; with --out what the file's name ends with, else csv."
+        ),
+    ] = None,
+    out: Annotated[
+        Optional[Path], typer.Option("--out", metavar="FILE", help="Write the rows there.")
+    ] = None,
     config: ConfigFile = None,
     set_: Sets = None,
     as_json: AsJson = False,
-    limit: Annotated[int, typer.Option(help="Rows at most.", min=1)] = MOST_ROWS,
-    engine: Annotated[
-        Optional[Engine],
-        typer.Option(
-            help=(
-                "Who answers: local (or duckdb) does so in a second and starts no JVM; there"
-                " `frontier` is crawldb. Default: spark for a crawl that Spark runs, else local."
-            )
-        ),
-    ] = None,
+    limit: Limit = None,
+    engine: ByEngine = Engine.LOCAL,
 ) -> None:
     """Ask the tables by SQL.
 
     \b
     crawlkit sql "SELECT state, count(*) FROM frontier GROUP BY 1" --data site
+    crawlkit sql "SELECT url, title FROM latest_page" --data site --out pages.csv
+    crawlkit sql "SELECT * FROM errors" --data site --format jsonl --limit 50
     """
+    form = Form.JSON if as_json else form or _form_of(out)
+    if form == Form.PARQUET and out is None:
+        raise ConfigError("--format parquet: give --out FILE")
+    most = MOST_ROWS if limit is None and out is None else limit
     settings = read_settings(data, config, set_, engine if engine == Engine.SPARK else None)
-    cfg = settings.config
-    by_spark = engine in (None, Engine.SPARK) and choose_engine(cfg) == Engine.SPARK
-    rows = (
-        ask_spark(data, settings, query, limit, as_json)
-        if by_spark
-        else ask_duckdb(data, cfg, query, limit)
+    rows = Limited(
+        stream_spark(data, settings, query, most, as_json)
+        if engine == Engine.SPARK
+        else stream_duckdb(data, settings.config, query),
+        most,
     )
-    emit({"rows": rows}, as_json, lambda v: rows_text(v["rows"]))
+    _write(rows, form, out)
+
+
+def _write(rows: Limited, form: Form, out: Path | None) -> None:
+    """The answer, on standard output or in a file; what was cut is told."""
+    if out is None:
+        _print(rows, form)
+    elif form in FORMS:
+        write_rows(rows, form, out)
+    else:
+        with atomic(out, "w") as f:
+            f.writelines(_whole(rows, form))
+    if rows.more:
+        tell(f"{rows.rows} of more rows shown: --limit")
+    if out is not None:
+        tell(f"{rows.rows} rows in {out}")
+
+
+def _form_of(out: Path | None) -> Form:
+    """The form that no --format names."""
+    if out is None:
+        return Form.TABLE
+    ending = out.suffix.removeprefix(".").lower()
+    return Form(ending) if ending in {*Form} else Form.CSV
+
+
+def _print(rows: Limited, form: Form) -> None:
+    sys.stdout.writelines(lines(rows, form) if form in FORMS else _whole(rows, form))
+
+
+def _whole(rows: Limited, form: Form) -> Iterator[str]:
+    """The answer as one text: a table, or a JSON object."""
+    found = [row for batch in rows for row in plain_rows(batch)]
+    yield (json.dumps({"rows": found}) if form == Form.JSON else rows_text(found)) + "\n"
 
 
 @app.command()
