@@ -45,6 +45,8 @@ def export_checkout(folder: Path) -> Path:
             "ls-files",
             "-z",
             "lib",
+            "airflow_dags",
+            "jobs",
             "conf",
             "setup.py",
             "setup.cfg",
@@ -121,3 +123,5 @@ def test_the_recipe_makes_a_crawlkit_that_crawls(tmp_path):
     assert done.stdout
     run([*crawlkit, *("crawl", "--sample", "--rounds", "1", "--data", f"{tmp_path}/own")], tmp_path)
     assert list((tmp_path / "own" / "warc").rglob("*.warc.gz"))
+    run([*crawlkit, *("init", f"{tmp_path}/new", "--airflow", f"{tmp_path}/dags")], tmp_path)
+    assert (tmp_path / "dags" / "airflow_dags" / "crawl_round.py").is_file()

@@ -21,6 +21,13 @@ from crawlkit.cli.root import app
 
 # verb -> its module, its line in `crawlkit --help`
 VERBS: dict[str, tuple[str, str]] = {
+    "init": (
+        "init",
+        (
+            "Begin a crawl's folder with a commented crawl.yaml; nothing that is there is"
+            " overwritten."
+        ),
+    ),
     "crawl": (
         "crawl",
         "Crawl in rounds: inject the seeds, then fetch what is due, round after round.",
@@ -316,12 +323,19 @@ def _find_example(words: str) -> str | None:
 def run(arguments: Sequence[str]) -> None:
     """Run a command line (without the command's own name). Raises SystemExit with its exit code."""
     words = [_decode(word) for word in arguments]
-    verb = next((word for word in words if not word.startswith("-")), None)
+    typed = _typed() if "_CRAWLKIT_COMPLETE" in os.environ else words
+    verb = next((word for word in typed if not word.startswith("-")), None)
     if verb in VERBS:
         _load([VERBS[verb][0]])
     else:
         _list_verbs()
     app(words)
+
+
+def _typed() -> list[str]:
+    """The words of a command line that a shell wants completed."""
+    text = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    return text.split()[1:]
 
 
 def _decode(word: str) -> str:

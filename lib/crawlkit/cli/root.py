@@ -14,7 +14,6 @@ from crawlkit import __version__
 HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings=HELP,
     help=(

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+import textwrap
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import BaseModel
 
 from crawlkit.config.whole import Config
+
+# What a new user changes first, for crawl.yaml.
+STARTER = (
+    "agent.name agent.info_url agent.from scope.domains scope.hosts scope.prefixes"
+    " scope.exclude_patterns scope.max_depth politeness.delay_s politeness.host_day_quota"
+    " round.max_urls round.urls_per_host fetch.max_body_bytes fetch.timeout_s"
+).split()
 
 
 def _list_keys(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, str]]:
@@ -56,3 +66,21 @@ def to_yaml() -> str:
             out += ["", f"{head}:"]
         out += [f"  # {text}", f"  {name}: {default}"]
     return "\n".join([*out, ""])
+
+
+def to_starter(own: Mapping[str, Mapping[str, Any]]) -> str:
+    """A commented file of the keys that one changes first and of those of `own`, whose values it
+    has; other keys have their defaults.
+    """
+    keys = {key: (default, text) for key, default, text in _list_keys(Config)}
+    named = [f"{section}.{name}" for section, values in own.items() for name in values]
+    out: list[str] = []
+    for section in dict.fromkeys(key.partition(".")[0] for key in (*STARTER, *named)):
+        out += ["", f"{section}:"]
+        for key in dict.fromkeys(k for k in (*STARTER, *named) if k.partition(".")[0] == section):
+            name = key.partition(".")[2]
+            default, text = keys[key]
+            value = own.get(section, {}).get(name)
+            comment = textwrap.wrap(text, 94, initial_indent="  # ", subsequent_indent="  # ")
+            out += [*comment, f"  {name}: {default if value is None else json.dumps(value)}"]
+    return "\n".join([*out[1:], ""])

@@ -16,7 +16,7 @@ import duckdb
 from crawlkit.adapters.lake.duckdb_reader import connect
 from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
-from crawlkit.crawl.kept_settings import keep_settings, settings_of
+from crawlkit.crawl.kept_settings import keep_begun, settings_of
 from crawlkit.crawl.state import Crawl
 from crawlkit.exports.cc_index import cc_table
 from crawlkit.exports.source import Source
@@ -221,14 +221,14 @@ class CrawlData:
         Args:
             urls: seeds; none: go on with what is due. rounds: how many at most.
             scope: domain, host, prefix or any; None: the seeds' domains for a new crawl.
-            settings: single keys of this call alone.
+            settings: single keys; once the crawl has a crawl.yaml, of this call alone.
             sample: serve the sample site (or that of a folder) on loopback, and crawl it.
             tell: takes each event of the progress, a dict with `event`.
             limits: max_pages, max_depth, max_minutes, max_bytes.
 
         Raises ConfigError, CrawlError, LockHeld, and KeyboardInterrupt: call it again to go on.
         """
-        say, lines, sets = tell or _ignore, list(urls), as_sets(settings)
+        say, lines, sets = tell or _ignore, list(urls), list[str]()
         if (depth := limits.pop("max_depth", None)) is not None:
             sets.append(f"scope.max_depth={int(depth)}")
         limit = _limits(limits)
@@ -237,7 +237,8 @@ class CrawlData:
                 web = stack.enter_context(serve() if sample is True else serve(fspath(sample)))
                 sets += web.config_sets()
                 lines = lines or list(web.seeds)
-            used = self.settings.with_passing(sets, "crawl()")
+            given = self.settings.with_sets(as_sets(settings), "crawl()")
+            used = given.with_passing(sets, "crawl()")
             used = set_scope(used, lines, scope, lambda text: say({"event": "told", "text": text}))
             check_seeds(self.data, used, lines)
             return self._run(used, lines, rounds, limit, say)
@@ -253,8 +254,7 @@ class CrawlData:
         started = time.time()
         job = make_job(self.data, settings.config, quick=True, say=say)
         try:
-            if settings.kept is None:
-                keep_settings(self.data, settings)
+            keep_begun(self.data, settings)
             with Waves(job, limits) as waves:
                 waves.run(rounds, lines, None)
                 summary = summarize(job, waves.done, waves.injected, started, time.time())

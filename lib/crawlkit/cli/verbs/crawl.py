@@ -38,7 +38,7 @@ from crawlkit.cli.seed_options import (
 from crawlkit.cli.settings import parse_now, read_seeds, read_settings, tell
 from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
-from crawlkit.crawl.kept_settings import keep_settings
+from crawlkit.crawl.kept_settings import keep_begun, keep_settings
 from crawlkit.crawl.next_round import next_round, refuse_busy
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.local.sample_site import serve
@@ -63,16 +63,19 @@ def open_job(
 ) -> Iterator[Job]:
     """A job on a folder, with its progress on standard error; its engine ends with the context.
 
-    A crawl without settings of its own keeps these unless `only_look`; with `save` any crawl does.
-    Raises ConfigError, CrawlError, TableError.
+    A crawl without settings of its own keeps these unless `only_look`, and one without a scope that
+    of its seeds; with `save` any crawl keeps all of them. Raises ConfigError, CrawlError,
+    TableError.
     """
     if Path(data).exists() and not Path(data).is_dir():
         raise ConfigError(f"--data {data}: not a folder")
     progress = Progress(as_json)
     job = make_job(data, settings.config, quick=True, say=progress)
     try:
-        if save or (settings.kept is None and not only_look):
+        if save:
             keep_settings(data, settings)
+        elif not only_look:
+            keep_begun(data, settings)
         yield job
     finally:
         job.stop()
