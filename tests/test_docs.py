@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import typer
-from crawlkit.cli.main import EXAMPLES, load_all
+from crawlkit.cli.main import load_all
+from crawlkit.cli.verb_table import EXAMPLES
 from crawlkit.config import Config, known_keys
 
 ROOT = Path(__file__).parents[1]

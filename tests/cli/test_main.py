@@ -7,8 +7,9 @@ import sys
 
 import pytest
 import typer
-from crawlkit.cli.main import VERBS, load_all
+from crawlkit.cli.main import load_all
 from crawlkit.cli.root import app
+from crawlkit.cli.verb_table import PANELS, VERBS
 
 TOP = typer.main.get_command(load_all())
 
@@ -47,3 +48,22 @@ def test_help_loads_no_crawl(arguments):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert ("crawl" in done.stdout) or "No such command" in done.stderr
+
+
+def test_each_verb_is_in_one_group():
+    assert sorted(v for verbs in PANELS.values() for v in verbs) == sorted(VERBS)
+    assert list(PANELS) == ["Crawl", "Look", "Steer", "Check", "Export", "Upkeep", "Stages"]
+    for panel, verbs in PANELS.items():
+        for verb in verbs:
+            assert TOP.commands[verb].rich_help_panel == panel
+
+
+@pytest.mark.waits
+def test_help_shows_the_groups_in_their_order():
+    shown = subprocess.run(
+        [sys.executable, "-m", "crawlkit", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    places = [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert places == sorted(places) and "─ Commands ─" not in shown
+    for verb in VERBS:
+        assert f"│ {verb} " in shown, verb
