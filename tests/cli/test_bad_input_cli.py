@@ -192,7 +192,7 @@ def test_a_user_without_a_name(monkeypatch):
     ],
 )
 def test_the_steps_of_upkeep_are_told(capsys, as_json, expected):
-    job = Job(SimpleNamespace(cfg=None), say=Progress(as_json), engine="local")
+    job = Job(SimpleNamespace(cfg=parse_config("")), say=Progress(as_json), engine="local")
     job.report_step("removing orphans")
     assert capsys.readouterr().err == expected
 

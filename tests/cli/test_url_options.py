@@ -82,3 +82,5 @@ def test_verbs_of_a_crawl(tmp_path):
     for verb in (("recrawl",), ("hint",), ("boost", "--points", 5), ("command", "seeds")):
         told = answer(*verb, "a.test/dead", "--data", tmp_path, "--dry-run")
         assert told["target"] == "http://a.test/dead", verb
+    told = answer("purge", "--url", "a.test/dead", "--data", tmp_path, "--dry-run")
+    assert "http://a.test/dead" in json.dumps(told)

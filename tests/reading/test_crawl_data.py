@@ -12,6 +12,8 @@ from crawlkit.config import ConfigError
 from crawlkit.observe.views import VIEWS
 from crawlkit.tables import TABLES
 
+from tests.servers.s3_server import moto
+
 pytestmark = pytest.mark.waits
 
 
@@ -93,6 +95,21 @@ def test_a_crawl_from_a_notebook(tmp_path):
     assert crawl.explain("http://harbour.example/")["schedule"]["state"] == "fetched"
     with pytest.raises(ConfigError, match="placeholder"):
         crawl.crawl("http://harbour.example/")
+
+
+def test_a_crawl_in_s3(data, crawl):
+    with moto() as endpoint:
+        import boto3  # a fifth of a second
+
+        client = boto3.client("s3", endpoint_url=endpoint)
+        for file in (p for p in data.rglob("*") if p.is_file()):
+            client.upload_file(str(file), "crawl", f"site/{file.relative_to(data)}")
+        access = {"s3.endpoint_url": endpoint, "s3.path_style": True}
+        remote = crawlkit.open("s3://crawl/site", settings=access)
+        pages = remote.pages(["url", "title"])
+        assert sorted(pages, key=str) == sorted(crawl.pages(["url", "title"]), key=str)
+        assert remote.body("http://site.test/gz") == crawl.body("http://site.test/gz")
+        assert [r.body for r in remote.records()] == [r.body for r in crawl.records()]
 
 
 @pytest.mark.spark
