@@ -242,6 +242,7 @@ INSIDE_FUNCTIONS = {
     "observe/doctor_install.py": 1,  # what it looks for may be missing
     "rules/page/language.py": 1,  # its model takes half a second to read
     "rules/page/other_formats.py": 1,  # optional: pypdfium2
+    "rules/url/linear_patterns.py": 2,  # Arrow, for crawls with patterns alone
     "runtime/session.py": 6,  # pyspark, py4j, boto3
 }
 

@@ -12,14 +12,17 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawlkit.config import layers
 from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
 from crawlkit.crawl.kept_settings import settings_of
-from crawlkit.crawl.state import Crawl, Place
 from crawlkit.rules.url.canonical import text_of
+
+if TYPE_CHECKING:
+    from crawlkit.crawl.state import Place
 
 YEAR_10000 = 253_402_300_800  # Unix s; timestamps of tables and of Python end before it
 MAX_LINE_BYTES = 70_000
@@ -90,15 +93,6 @@ def read_seeds(path: str) -> Iterator[str]:
         raise ConfigError(
             f"--seeds {path}: {e.strerror}: give a text file with one URL a line"
         ) from None
-
-
-def find_crawl(data: Place, cfg: Config) -> Crawl:
-    """The crawl of a folder. Raises ConfigError if there is none, CrawlError."""
-    crawl = Crawl(data, cfg)
-    if "://" not in str(crawl.objects.root) and not Path(crawl.objects.root).is_dir():
-        raise ConfigError(f"--data {data}: no crawl there; run `crawlkit crawl` first")
-    crawl.check()
-    return crawl
 
 
 def actor() -> str:

@@ -74,7 +74,7 @@ VERBS: dict[str, tuple[str, str]] = {
         ),
     ),
     "explain": (
-        "check",
+        "look",
         (
             "Everything known of a URL: canonical form, scope, robots line, host, schedule,"
             " captures, duplicates, and why it was not fetched."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.open_store import open_objects
@@ -10,7 +11,9 @@ from crawlkit.config.docs import to_starter
 from crawlkit.config.edit import with_key
 from crawlkit.config.layers import Layer, Settings, read_settings, to_kept
 from crawlkit.config.operation_sections import S3
-from crawlkit.crawl.state import Place
+
+if TYPE_CHECKING:
+    from crawlkit.crawl.state import Place
 
 FILE = "crawl.yaml"
 NAMES_SCOPE = ("hosts", "domains", "prefixes", "any")

@@ -23,7 +23,7 @@ from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.open_store import open_objects
 from crawlkit.adapters.store.spool_folder import spool_folder
-from crawlkit.config import Config
+from crawlkit.config import Config, ConfigError
 from crawlkit.config.layers import recorded
 from crawlkit.engine.frame import Engine
 from crawlkit.model import Round
@@ -321,6 +321,15 @@ class Crawl:
                 f"{self.objects.root}/{key} is damaged: restore it, or remove it and run the stage"
                 " again"
             ) from None
+
+
+def find_crawl(data: Place, cfg: Config) -> Crawl:
+    """The crawl of a folder. Raises ConfigError if there is none, CrawlError."""
+    crawl = Crawl(data, cfg)
+    if "://" not in str(crawl.objects.root) and not Path(crawl.objects.root).is_dir():
+        raise ConfigError(f"--data {data}: no crawl there; run `crawlkit crawl` first")
+    crawl.check()
+    return crawl
 
 
 def _below(data: Place, place: str) -> str:

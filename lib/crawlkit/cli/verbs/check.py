@@ -1,4 +1,4 @@
-"""Verbs about a URL or a setting: normalize, scope-test, robots, config, explain."""
+"""Verbs about a URL or a setting: normalize, scope-test, robots, config."""
 
 from __future__ import annotations
 
@@ -12,23 +12,19 @@ import typer
 
 from crawlkit.cli.errors import report_errors
 from crawlkit.cli.root import (
-    DEFAULT_DATA,
     AsJson,
     ConfigFile,
-    Data,
     OfCrawl,
     Save,
     Sets,
     app,
     emit,
 )
-from crawlkit.cli.settings import find_crawl, read_config, read_settings
+from crawlkit.cli.settings import read_config, read_settings
 from crawlkit.cli.url_options import Url
 from crawlkit.config.layers import DEFAULT, describe
 from crawlkit.config.section import ConfigError
 from crawlkit.crawl.kept_settings import keep_settings
-from crawlkit.observe.explain import explain as explain_url
-from crawlkit.observe.explain_text import explain_text
 from crawlkit.outcomes import Refused
 from crawlkit.rules.robots.parser import is_product_token, parse
 from crawlkit.rules.url.canonical import as_sent, canonicalize
@@ -169,19 +165,3 @@ def _settings_text(v: dict[str, Any]) -> str:
     ]
     width = min(max(len(line) for line, _ in lines), 80)
     return "\n".join(f"{line:<{width}}  {source}" for line, source in lines)
-
-
-@app.command()
-@report_errors
-def explain(
-    url: Url,
-    data: Data = DEFAULT_DATA,
-    config: ConfigFile = None,
-    set_: Sets = None,
-    as_json: AsJson = False,
-) -> None:
-    """Everything known of a URL: canonical form, scope, robots line, host, schedule, captures,
-    duplicates, and why it was not fetched.
-    """
-    crawl = find_crawl(data, read_config(data, config, set_))
-    emit(explain_url(crawl, url), as_json, explain_text)

@@ -22,12 +22,15 @@ from crawlkit.cli.root import (
     emit,
     rows_text,
 )
-from crawlkit.cli.settings import find_crawl, parse_now, read_config, read_settings
+from crawlkit.cli.settings import parse_now, read_config, read_settings
+from crawlkit.cli.url_options import Url
 from crawlkit.crawl.kept_settings import keep_settings
 from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.open_crawl import check_tables
-from crawlkit.crawl.state import Crawl
+from crawlkit.crawl.state import Crawl, find_crawl
 from crawlkit.observe.diff import diff as compare, write_page
+from crawlkit.observe.explain import explain as explain_url
+from crawlkit.observe.explain_text import explain_text
 from crawlkit.observe.status import read_status, status_text
 from crawlkit.report.metrics import alerts_now, current_text
 from crawlkit.tables import TABLES
@@ -173,3 +176,19 @@ def _alerts_text(v: dict[str, Any]) -> str:
             value = f" {a['metric']} is {a['value']:g}, fires {a['fires']} {a['threshold']:g}"
         lines.append(f"{a['state']:<8} {a['severity']:<8} {a['name']}:{value}")
     return "\n".join(lines)
+
+
+@app.command()
+@report_errors
+def explain(
+    url: Url,
+    data: Data = DEFAULT_DATA,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Everything known of a URL: canonical form, scope, robots line, host, schedule, captures,
+    duplicates, and why it was not fetched.
+    """
+    crawl = find_crawl(data, read_config(data, config, set_))
+    emit(explain_url(crawl, url), as_json, explain_text)

@@ -20,9 +20,10 @@ from crawlkit.cli.root import (
     clean,
     emit,
 )
-from crawlkit.cli.settings import find_crawl, read_config, tell
+from crawlkit.cli.settings import read_config, tell
 from crawlkit.cli.url_options import Url, read_url
 from crawlkit.config.section import ConfigError
+from crawlkit.crawl.state import find_crawl
 from crawlkit.observe.single_url import (
     fetch_one as fetch_url,
     parse_one as parse_body,

@@ -11,10 +11,10 @@ import typer
 
 from crawlkit.cli.errors import guard, report_errors
 from crawlkit.cli.root import DEFAULT_DATA, HELP, AsJson, ConfigFile, Data, Sets, app, emit
-from crawlkit.cli.settings import actor, find_crawl, read_config
+from crawlkit.cli.settings import actor, read_config
 from crawlkit.cli.url_options import Urls
 from crawlkit.control.commands import run_command
-from crawlkit.crawl.state import Place
+from crawlkit.crawl.state import Place, find_crawl
 from crawlkit.rules.frontier.command_rules import COLUMNS
 
 command = typer.Typer(

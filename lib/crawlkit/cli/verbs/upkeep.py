@@ -21,10 +21,11 @@ from crawlkit.cli.root import (
     app,
     emit,
 )
-from crawlkit.cli.settings import actor, find_crawl, parse_now, read_config, read_settings
+from crawlkit.cli.settings import actor, parse_now, read_config, read_settings
 from crawlkit.cli.verbs.crawl import open_job
 from crawlkit.config.section import ConfigError
 from crawlkit.control.serve import run as serve_api
+from crawlkit.crawl.state import find_crawl
 from crawlkit.exports.source import Source
 from crawlkit.report.audit import audit as audit_requests
 from crawlkit.round.progress import Progress

@@ -18,9 +18,10 @@ from crawlkit.cli.root import (
     emit,
     rows_text,
 )
-from crawlkit.cli.settings import find_crawl, read_config
+from crawlkit.cli.settings import read_config
 from crawlkit.crawl.fetch_progress import clock_text
 from crawlkit.crawl.log_reader import follow_log, read_log
+from crawlkit.crawl.state import find_crawl
 from crawlkit.observe.queues import read_queues
 
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Hosts at most.")]

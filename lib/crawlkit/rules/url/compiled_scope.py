@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from crawlkit.config import ConfigError, ScopeConfig
 from crawlkit.outcomes import Refused
 from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize, split
+from crawlkit.rules.url.linear_patterns import is_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +38,8 @@ class Scope:
                     " crawled; leave it out"
                 )
             try:
-                pc.match_substring_regex(pa.scalar(""), pattern=pattern)
-            except pa.ArrowInvalid as e:
+                is_found(pattern, "")
+            except ValueError as e:
                 raise ConfigError(f"scope.exclude_patterns: {pattern!r}: {e}") from None
         return cls(
             config,

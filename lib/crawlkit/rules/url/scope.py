@@ -10,12 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from crawlkit.outcomes import Reason
 from crawlkit.rules.url.canonical import SESSION_PARAMS, split
 from crawlkit.rules.url.compiled_scope import Candidate, Scope
+from crawlkit.rules.url.linear_patterns import is_found
 from crawlkit.rules.url.policy import SESSION_PARAMS_BY_VALUE
 from crawlkit.rules.url.session_values import is_session_value
 
@@ -61,10 +59,7 @@ def _outside_names(scope: Scope, c: Candidate) -> Reason | None:
 
 
 def _match_exclude(scope: Scope, c: Candidate) -> Reason | None:
-    found = (
-        scope.exclude is not None
-        and pc.match_substring_regex(pa.scalar(c.url), pattern=scope.exclude).as_py()
-    )
+    found = scope.exclude is not None and is_found(scope.exclude, c.url)
     return Reason.SCOPE_PATTERN if found else None
 
 
