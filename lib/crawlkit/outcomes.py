@@ -141,3 +141,17 @@ class Refused(ValueError):
         super().__init__(f"{reason}: {detail}" if detail else str(reason))
         self.reason = reason
         self.detail = detail
+
+
+# what an operator sets so that a refusal of our own does not come again
+REMEDIES = {
+    Reason.ADDRESS_FORBIDDEN: "fetch.allow_private names private networks that may be asked, for"
+    " example --set 'fetch.allow_private=[127.0.0.0/8]'",
+    Reason.PORT_FORBIDDEN: "fetch.ports names the ports that may be asked, for example --set"
+    " 'fetch.ports=[80,443,8080]'",
+    Reason.CONTENT_TYPE: "fetch.content_types names the media types that are stored",
+    Reason.ROUND_TIME: "round.minutes is the time of a round's fetch; the next round goes on",
+    Reason.HOST_ROUND_QUOTA: "round.urls_per_host is the most of one host in a round; the next goes"
+    " on",
+    Reason.DISK_FULL: "storage.min_free_bytes is the room that a fetch leaves on the disk",
+}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from crawlkit.adapters.lake.duckdb_reader import aggregate, frontier_counts
+from crawlkit.crawl.fetch_progress import bytes_text
+from crawlkit.outcomes import REMEDIES
 from crawlkit.round.job import Job
 
 _NEXT = (
@@ -41,6 +44,7 @@ def summarize(
         "wall_s": round(time.time() - started, 1),
         "left_out": _left_out(job),
         "outcomes": _outcomes(job, rounds),
+        **_asked(job, rounds),
         "alerts": reported.get("alerts", []),
         "report": f"{crawl.report}/index.html",
         "warc": crawl.warc_place,
@@ -58,6 +62,24 @@ def _outcomes(job: Job, rounds: list[str]) -> dict[str, int]:
         mark = job.crawl.mark(job.crawl.round(round_id), "commit") or {}
         total.update(mark.get("outcomes", {}))
     return dict(total)
+
+
+_ASKED = """
+    SELECT count(*) FILTER (WHERE started IS NOT NULL),
+        count(*) FILTER (WHERE is_outcome AND kind = 'page' AND outcome = 'fetched'),
+        count(*) FILTER (WHERE is_outcome AND kind = 'page' AND outcome = 'not_modified'),
+        count(*) FILTER (WHERE is_outcome AND kind = 'page' AND reason IN ('http_404', 'http_410')),
+        coalesce(sum(warc_record_length), 0)
+    FROM t
+"""
+
+
+def _asked(job: Job, rounds: list[str]) -> dict[str, int]:
+    names = ("requests", "pages", "unchanged", "broken_links", "stored_bytes")
+    if not rounds:
+        return dict.fromkeys(names, 0)
+    found = aggregate(job.tables, "captures", _ASKED, [], {"round_id": rounds})[0]
+    return dict(zip(names, found, strict=True))
 
 
 def _left_out(job: Job) -> dict[str, int]:
@@ -101,14 +123,24 @@ def _nothing_due(s: dict[str, Any]) -> list[str]:
     return [f"nothing due: {s['known_urls']} URLs known; next: {s['next_url'] or 'none'}{at}"]
 
 
+def _remedies(outcomes: dict[str, int]) -> Iterator[str]:
+    for reason, text in REMEDIES.items():
+        if any(f"({reason})" in name for name in outcomes):
+            yield f"hint: {reason}: {text}"
+
+
 def _rounds_run(s: dict[str, Any]) -> list[str]:
     width = max((len(k) for k in s["outcomes"]), default=0)
     by_count = sorted(s["outcomes"].items(), key=lambda p: -p[1])
     states = ", ".join(f"{k} {v}" for k, v in sorted(s["states"].items()))
     later = "" if s["due_now"] else f"; next due: {s['next_due'] or 'none'}"
+    unchanged = f", {s['unchanged']:,} unchanged" if s["unchanged"] else ""
     return [
-        f"{len(s['rounds'])} round(s) in {s['wall_s']} s: {', '.join(s['rounds'])}",
+        f"{s['requests']:,} requests in {s['wall_s']} s: {s['pages']:,} pages fetched{unchanged},"
+        f" {s['broken_links']:,} broken links, {bytes_text(s['stored_bytes'])} stored"
+        f" ({len(s['rounds'])} round(s): {', '.join(s['rounds'])})",
         *(f"  {k:<{width}}  {v:>8}" for k, v in by_count),
+        *_remedies(s["outcomes"]),
         *(
             f"alert: {a['name']} ({a['severity']}): {a['summary']}; {a['metric']} is"
             f" {a['value']:g}, threshold {a['threshold']:g}"

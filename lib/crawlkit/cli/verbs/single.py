@@ -29,6 +29,7 @@ from crawlkit.observe.single_url import (
     parse_one as parse_body,
     read_and_parse,
 )
+from crawlkit.outcomes import REMEDIES
 from crawlkit.reading.stored import StoredRecord, find_record
 from crawlkit.rules.http.content_types import kind_of
 from crawlkit.rules.page.encoding import is_utf8
@@ -73,7 +74,8 @@ def _fetched_text(v: dict[str, Any]) -> str:
     words = (v["outcome"], v["status"] or "", v["reason"] or "", v["detail"] or "")
     head = f"{v['url']}: {' '.join(map(str, words))}".rstrip()
     fields = [f"{name}: {value}" for name, value in v["headers"]]
-    return "\n".join([head, *fields, f"({v['body_bytes'] or 0} bytes)"])
+    hint = [f"hint: {text}" for reason, text in REMEDIES.items() if v["reason"] == reason]
+    return "\n".join([head, *fields, f"({v['body_bytes'] or 0} bytes)", *hint])
 
 
 @app.command("parse-one")

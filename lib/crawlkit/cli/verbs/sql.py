@@ -39,6 +39,7 @@ from crawlkit.exports.row_files import FORMS, Limited, lines, plain_rows, write_
 from crawlkit.exports.source import Source
 from crawlkit.observe.error_queries import ERROR_COUNTS, ERRORS, where_errors
 from crawlkit.observe.views import VIEWS
+from crawlkit.outcomes import REMEDIES
 from crawlkit.runtime.spark_errors import first_cause
 
 if TYPE_CHECKING:
@@ -290,4 +291,6 @@ def _errors_text(v: dict[str, Any]) -> str:
     by_reason = ", ".join(f"{c['reason'] or c['outcome']} {c['n']}" for c in v["counts"])
     shown = f" (the newest {len(v['rows'])} are shown; --limit shows more)"
     more = shown if len(v["rows"]) < n else ""
-    return f"{rows_text(v['rows'])}\n{n} failures: {by_reason}{more}" if n else "no failures"
+    reasons = {c["reason"] for c in v["counts"]}
+    hints = "".join(f"\nhint: {r}: {text}" for r, text in REMEDIES.items() if r in reasons)
+    return f"{rows_text(v['rows'])}\n{n} failures: {by_reason}{more}{hints}" if n else "no failures"
