@@ -314,3 +314,27 @@ def test_never_raises(body):
     found = parse(body, U)
     assert found.kind in ("urlset", "index", "text", "rss", "atom", "none")
     assert all(canonicalize(entry.url) == entry.url for entry in found.entries)
+
+
+@pytest.mark.parametrize(
+    "inner, found",
+    [
+        ("<url><loc>{a}</loc><loc>{b}</loc></url>", "ab"),
+        ("<url><loc><url>{a}</url></loc></url><url><loc>{b}</loc></url>", "ab"),
+        ("<url>{a}</url><url>\n {b} </url>", "ab"),
+        ("<url><loc>\u200b{a}\ufeff</loc></url><url><loc>\u00a0{b}\u2060</loc></url>", "ab"),
+        ("<url><loc>{a}</loc><image><loc>{b}</loc></image></url>", "a"),
+    ],
+)
+def test_addresses_that_are_written_in_odd_ways(inner, found):
+    site = "http://site.example/"
+    text = f"<urlset>{inner.format(a=site + 'a', b=site + 'b')}</urlset>"
+    got = parse(text.encode(), f"{site}sitemap.xml")
+    assert [e.url for e in got.entries] == [site + name for name in found]
+
+
+def test_a_mobile_alternate_needs_no_language():
+    link = "<xhtml:link rel='alternate' media='(max-width: 640px)' href='http://m.site.example/'/>"
+    text = f"<urlset><url><loc>http://site.example/</loc>{link}</url></urlset>"
+    (entry,) = parse(text.encode(), "http://site.example/sitemap.xml").entries
+    assert entry.alternates == [("", "http://m.site.example/")]

@@ -226,11 +226,15 @@ def cluster_pages(pages: Sequence[DupPage], policy: NearPolicy = DEFAULT_POLICY)
     def shingles_of(url: str) -> np.ndarray:
         return shingles(by_url[url].text)
 
+    seen: set[tuple[str, str]] = set()  # a pair is in several blocks
     for key, members in _blocks(prints, policy).items():
         if len(members) > policy.max_block:
             out.hot_blocks[key] = len(members) - policy.max_block
         for a, b in block_pairs(members, policy.max_block):
-            if joined.find(a) == joined.find(b) or not worth_counting(prints[a], prints[b], policy):
+            if (a, b) in seen or joined.find(a) == joined.find(b):
+                continue
+            seen.add((a, b))
+            if not worth_counting(prints[a], prints[b], policy):
                 continue
             out.compared += 1
             distance = hamming(prints[a].simhash or 0, prints[b].simhash or 0)

@@ -10,6 +10,11 @@ from crawlkit.rules.feeds.xml_scanner import EVENTS_AN_ADDRESS, Scanner, has_ref
 from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
 
 MAX_ENTRIES = 50_000
+# white space and characters that nobody sees, which editors leave round an address
+_INVISIBLE = (
+    "\t\n\x0b\x0c\r \x85\xa0\xad\u180e\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202b"
+    "\u202c\u202d\u202e\u2060\u3000\ufeff"
+)
 DEFAULT_PRIORITY = 0.5
 
 
@@ -74,7 +79,7 @@ class Collector:
 
     def canonical(self, text: str, base: str | None = None) -> str | None:
         """The canonical URL of an address as written; None if it is none."""
-        text = text.strip()
+        text = text.strip(_INVISIBLE)
         if not text or (self.declared and has_reference(text)):
             return None
         try:

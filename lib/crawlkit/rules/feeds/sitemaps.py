@@ -123,6 +123,7 @@ class _UrlElement:
     def __init__(self, opened: bool) -> None:
         self.opened = opened
         self.loc: str | None = None
+        self.further: list[str] = []  # where an element has several addresses
         self.lastmod: float | None = None
         self.priority = DEFAULT_PRIORITY
         self.images: list[str] = []
@@ -150,24 +151,31 @@ class _UrlElement:
         elif name == "link":
             link = attributes_of(event)
             href = out.canonical(link.get("href", ""), out.url)
-            alternate = link.get("rel", "").lower() == "alternate" and "hreflang" in link
-            if href is not None and alternate:
-                self.alternates.append((link["hreflang"], href))
+            alternate = link.get("rel", "").lower() == "alternate"
+            if href is not None and alternate and ("hreflang" in link or "media" in link):
+                self.alternates.append((link.get("hreflang", ""), href))
 
     def _take_loc(self, event: Event, out: Collector) -> None:
         if self._inside == "image":
             image = out.canonical(event.text, out.url)
             if image is not None and event.whole:
                 self.images.append(image)
-        elif self.loc is None and not self._inside and event.whole:
-            self.loc = event.text
+        elif not self._inside and event.whole:
+            if self.loc is None:
+                self.loc = event.text
+            else:
+                self.further.append(event.text)
 
     def finish(self, out: Collector) -> None:
         """Gives the entry to the collector, if there is one."""
         if self.loc is None:
             out.out.bad_entries += self.opened
             return
-        found = out.page(self.loc, out.url if self.loc.lstrip().startswith("/") else None)
+        for address in (self.loc, *self.further):
+            self._give(address, out)
+
+    def _give(self, address: str, out: Collector) -> None:
+        found = out.page(address, out.url if address.lstrip().startswith("/") else None)
         if found is not None:
             found.lastmod = self.lastmod if found.lastmod is None else found.lastmod
             found.priority = self.priority
@@ -180,7 +188,7 @@ class _UrlElement:
 
 _URLSET_OPENERS = frozenset("url loc lastmod priority image video news mobile link".split())
 _URLSET_CLOSERS = frozenset("urlset url image video".split())
-_URLSET_TEXTS = frozenset("loc lastmod priority".split())
+_URLSET_TEXTS = frozenset("url loc lastmod priority".split())
 
 
 def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
@@ -192,6 +200,8 @@ def _read_urlset(root: Event, scanner: Scanner, out: Collector) -> bool:
                 return True
             element = _UrlElement(not event.closing and not event.empty)
             out.out.bad_entries += event.empty
+            if element.opened and event.whole and event.text.strip():
+                element.loc = event.text  # without a loc element, or inside of one
         else:
             element.take(event, out)
     if element.loc is not None:
