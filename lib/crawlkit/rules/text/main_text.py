@@ -29,7 +29,13 @@ _WORDS = re.compile(r"\w+")
 def main_text(doc: Document, kind: str | None = None) -> str:
     """One line for each block. kind: `page_kind`; None: it is asked for here."""
     kind = kind or page_kind(doc)
-    article, whole = article_text(doc), whole_text(doc)
+    article = article_text(doc)
+    if article and kind in (ARTICLE, None):
+        # the whole text is no longer than all text, so often it need not be looked for
+        least = FAIR_PART if kind else MOST_TEXT
+        if len(article) >= least * sum(len(b.text) + 1 for b in doc.blocks):
+            return article
+    whole = whole_text(doc)
     if article and kind in (ARTICLE, None) and _is_article(doc, article, whole, kind):
         return article
     if kind == PRODUCT:
