@@ -75,7 +75,7 @@ class Recorder:
             max_s=cfg.storage.spool_s,
         )
         self._attempt = attempt
-        self._log = RequestLog(parts, *attempt)
+        self._log = RequestLog(parts, attempt, lambda key, text: self._spool.ship(key, text, None))
         self._stored, self._about = stored, about
         self._roll_s = cfg.warc.roll_s
         info = {

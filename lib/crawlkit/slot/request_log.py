@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from crawlkit.adapters.store.objects import Objects
@@ -24,9 +25,15 @@ FLUSH_LINES = 1000
 class RequestLog:
     """The log of one attempt; lives in the writer's thread."""
 
-    def __init__(self, objects: Objects, round_id: str, slot: int, attempt: int) -> None:
-        self._objects = objects
-        self._key = f"logs/{round_id}/{slot:05d}-{attempt:03d}"
+    def __init__(
+        self, objects: Objects, attempt: tuple[str, int, int], ship: Callable[[str, bytes], object]
+    ) -> None:
+        """attempt: round, slot and number. ship: sends an object on its way to the store, without
+        waiting for it.
+        """
+        round_id, slot, number = attempt
+        self._ship = ship
+        self._key = f"logs/{round_id}/{slot:05d}-{number:03d}"
         self._path: Path | None = objects.local_path(f"{self._key}.log")
         self._lines: list[str] = []
         self._segments = 0
@@ -55,7 +62,7 @@ class RequestLog:
             with open(self._path, "ab", buffering=0) as file:
                 file.write(text)
         else:
-            self._objects.put(f"{self._key}-{self._segments:05d}.log", text)
+            self._ship(f"{self._key}-{self._segments:05d}.log", text)
         self._segments += 1
         self._lines, self._wrote = [], time.monotonic()
 
