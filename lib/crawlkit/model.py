@@ -160,6 +160,7 @@ class RobotsCopy:
     body: bytes
     expires_at: float
     capture_id: str | None = None
+    leads_to: list[str] = field(default_factory=list)  # origins of other domains, by its redirects
 
 
 @dataclass

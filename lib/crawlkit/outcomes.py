@@ -67,7 +67,7 @@ class Reason(StrEnum):
     ROBOTS_RULE = "robots_rule"
     ROBOTS_UNREACHABLE = "robots_unreachable"
     ROBOTS_429 = "robots_429"
-    ROBOTS_FOREIGN_HOST = (  # a robots redirect to a host this slot does not own
+    ROBOTS_FOREIGN_HOST = (  # a robots redirect to a host of another slot, until the next round
         "robots_foreign_host"
     )
     # the guard (adapters/net/address_guard.py)

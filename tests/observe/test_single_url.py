@@ -10,6 +10,7 @@ from crawlkit.cli.main import load_all
 from crawlkit.config import Config, ConfigError
 from crawlkit.control.commands import run_command
 from crawlkit.crawl.state import CrawlError
+from crawlkit.local.web_server import Reply
 from crawlkit.observe.single_url import fetch_one, parse_one
 from crawlkit.outcomes import Refused
 from crawlkit.rules.url.domains import host_bucket
@@ -48,6 +49,27 @@ def test_a_page_is_fetched_by_the_rules(web):
     assert got.robots.outcome == "fetched"
     assert fetch_one("http://a.test/no", web.config()).capture.robots_line == "Disallow: /no"
     assert web.asked("a.test") == ["/robots.txt", "/", "/robots.txt"]
+
+
+def test_a_robots_txt_that_leads_to_another_domain_is_followed_there(tmp_path):
+    crawl = make_crawl(tmp_path)
+    moved = Reply(301, [("Location", "http://new.test/robots.txt")])
+    sites = {
+        "old.test": {"/robots.txt": moved, "/": page(HTML), "/no": page("x")},
+        "new.test": {"/robots.txt": robots("User-agent: *\nDisallow: /no\n")},
+    }
+    with SlotWeb(sites) as web:
+        cfg = crawl.cfg = web.config()
+        got = fetch_one("http://old.test/", cfg, crawl)
+        assert (got.capture.outcome, got.robots.outcome) == ("fetched", "fetched")
+        denied = fetch_one("http://old.test/no", cfg, crawl).capture
+        assert denied.robots_line == "Disallow: /no"
+        assert web.violations() == []
+        taken = crawl.open_round(NOW)
+        with crawl.lock:
+            crawl.claim(taken, [host_bucket("new.test", cfg.frontier.buckets)])
+        with pytest.raises(CrawlError, match="new.test"):
+            fetch_one("http://old.test/", cfg, crawl)
 
 
 def test_loopback_only_by_configuration(web):

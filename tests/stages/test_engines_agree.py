@@ -13,6 +13,7 @@ import pytest
 from crawlkit.config import Config
 from crawlkit.engine.frame import Engine, Frame
 from crawlkit.model import Round
+from crawlkit.rules.robots.planned import Lead, leads_sql
 from crawlkit.stages import (
     cluster,
     commit,
@@ -138,8 +139,11 @@ def run_generate(d: Drawn):
     slots = d.engine.from_rows(
         "domain string, slot int, region string", [(h, n % 2, "") for n, h in enumerate(HOSTS)]
     )
+    robots = d.table("robots")
+    yield d.engine.query(leads_sql(NOW), due=due, robots=robots)
+    leads = [Lead(HOSTS[0], "http://h9.example", HOSTS[1], HOSTS[1], 1)]
     listed = generate.with_robots_rows(
-        due.where("left_reason IS NULL"), d.table("robots"), hostdb, slots
+        due.where("left_reason IS NULL"), robots, hostdb, slots, leads
     )
     yield listed
     yield [generate.count_planned(listed, 2)]

@@ -19,7 +19,7 @@ from crawlkit.adapters.store.stop_list import ORDERS_KEY
 from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
 from crawlkit.crawl.state import Crawl, CrawlError
-from crawlkit.model import Capture, FetchItem
+from crawlkit.model import Capture, FetchItem, RobotsCopy
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
 from crawlkit.rules.page.links import Link
@@ -85,22 +85,29 @@ def fetch_one(url: str, cfg: Config, crawl: Crawl | None = None) -> One:
     fetching that host).
     """
     url = canonicalize(url, policy=UrlPolicy.of(cfg.urls))
-    host, domain = host_of(url), registered_domain(host_of(url))
+    host = host_of(url)
     if cfg.agent.info_url == PLACEHOLDER_INFO_URL and not cfg.fetch.is_loopback(host):
         raise ConfigError(
             f"agent.info_url is still the placeholder, so {host} is not fetched: set it to a page"
             " that explains your crawler, for example --set agent.info_url=https://you.example/bot"
         )
     if crawl is None:
-        return _fetch(url, host, domain, cfg, None, None)
+        return _fetch(url, cfg, None)
     with crawl.lock:  # no round can claim the bucket meanwhile
-        taken = crawl.claims().get(host_bucket(domain, cfg.frontier.buckets))
-        if taken:
-            raise CrawlError(
-                f"round {taken} has the bucket of {host}: its pace is that round's; wait for"
-                " its end"
-            )
-        return _fetch(url, host, domain, cfg, crawl, _state(crawl, host, domain))
+        return _fetch(url, cfg, crawl)
+
+
+def _free_state(crawl: Crawl | None, host: str) -> str | None:
+    """The host's newest pace. Raises CrawlError if a round is fetching its domain."""
+    if crawl is None:
+        return None
+    domain = registered_domain(host)
+    taken = crawl.claims().get(host_bucket(domain, crawl.cfg.frontier.buckets))
+    if taken:
+        raise CrawlError(
+            f"round {taken} has the bucket of {host}: its pace is that round's; wait for its end"
+        )
+    return _state(crawl, host, domain)
 
 
 def _state(crawl: Crawl, host: str, domain: str) -> str | None:
@@ -116,17 +123,30 @@ def _state(crawl: Crawl, host: str, domain: str) -> str | None:
     return max(texts, key=lambda t: HostState.from_json(t).last_request_end or 0.0, default=None)
 
 
-def _fetch(
-    url: str, host: str, domain: str, cfg: Config, crawl: Crawl | None, state: str | None
-) -> One:
-    """Fetch robots.txt and URL in a slot of their own, below a folder that is deleted."""
-    robots_url = origin_of(url) + "/robots.txt"
-    items = [
-        FetchItem(
-            ROUND, url_key(robots_url), robots_url, host, domain, 0, 0, "robots", host_state=state
-        ),
-        FetchItem(ROUND, url_key(url), url, host, domain, 0, 1),
-    ]
+def _fetch(url: str, cfg: Config, crawl: Crawl | None) -> One:
+    """Fetch robots.txt and URL in a slot of their own; again with the hosts to which the
+    robots.txt leads, as the next round would.
+    """
+    origins = [origin_of(url)]
+    paces = {host_of(url): _free_state(crawl, host_of(url))}
+    while True:
+        one, records = _run_slot(url, origins, paces, cfg, crawl)
+        leads = {o for r in records if isinstance(r, RobotsCopy) for o in r.leads_to}
+        more = sorted(leads - {*origins})
+        if one.capture.reason != Reason.ROBOTS_FOREIGN_HOST or not more:
+            return one
+        paces |= {r.host: r.to_json() for r in records if isinstance(r, HostState)}
+        for origin in more:
+            paces.setdefault(host_of(origin + "/"), _free_state(crawl, host_of(origin + "/")))
+        origins += more
+
+
+def _run_slot(
+    url: str, origins: list[str], paces: dict[str, str | None], cfg: Config, crawl: Crawl | None
+) -> tuple[One, list[Record]]:
+    """One slot, below a folder that is deleted. origins: whose robots.txt it has rows of."""
+    items = [_item(f"{o}/robots.txt", n, "robots", paces) for n, o in enumerate(origins)]
+    items.append(_item(url, len(origins), "page", paces))
     with tempfile.TemporaryDirectory(prefix="crawlkit-one-") as folder:
         objects, warcs = LocalObjects(Path(folder, "state")), LocalObjects(Path(folder, "warc"))
         if crawl is not None:
@@ -134,8 +154,15 @@ def _fetch(
         run_slot(items, cfg, SlotIO(objects, warcs, Path(folder, "spool")))
         records = [r for part in read_slot(objects, ROUND, 0) for r in part.records]
         if crawl is not None:
-            _keep_state(crawl, host, records)
-        return _read_one(records, warcs)
+            _keep_states(crawl, records)
+        return _read_one(records, warcs, origins[0]), records
+
+
+def _item(url: str, rank: int, kind: str, paces: dict[str, str | None]) -> FetchItem:
+    host = host_of(url)
+    state = paces.get(host) if kind == "robots" else None
+    domain = registered_domain(host)
+    return FetchItem(ROUND, url_key(url), url, host, domain, 0, rank, kind, host_state=state)
 
 
 def _copy_orders(crawl: Crawl, objects: LocalObjects) -> None:
@@ -144,19 +171,21 @@ def _copy_orders(crawl: Crawl, objects: LocalObjects) -> None:
         objects.put(ORDERS_KEY, crawl.objects.get(ORDERS_KEY)[0])
 
 
-def _keep_state(crawl: Crawl, host: str, records: list[Record]) -> None:
-    """Store the host's newest pace for the next call."""
-    states = [r for r in records if isinstance(r, HostState) and r.host == host]
-    if states:
-        newest = max(states, key=lambda s: s.last_request_end or 0.0)
+def _keep_states(crawl: Crawl, records: list[Record]) -> None:
+    """Store the hosts' newest pace for the next call."""
+    states = sorted(
+        (r for r in records if isinstance(r, HostState)), key=lambda s: s.last_request_end or 0.0
+    )
+    for host, newest in {s.host: s for s in states}.items():
         crawl.objects.put(f"one/{host}.json", newest.to_json().encode())
 
 
-def _read_one(records: list[Record], warcs: LocalObjects) -> One:
+def _read_one(records: list[Record], warcs: LocalObjects, origin: str) -> One:
     """The outcomes among a slot's records, with the stored answer."""
     captures = [r for r in records if isinstance(r, Capture) and r.is_outcome]
     page = next(c for c in captures if c.kind == "page")
-    robots = next((c for c in captures if c.kind == "robots"), None)
+    key = url_key(f"{origin}/robots.txt")
+    robots = next((c for c in captures if c.kind == "robots" and c.url_key == key), None)
     headers: list[tuple[str, str]] = []
     payload = b""
     if page.warc_filename:

@@ -126,14 +126,14 @@ def generate(
         buckets = _choose_buckets(job, round_, [*commanded, *due])
         if not buckets:
             return {"planned": 0, "buckets": 0, "slots": 0}
-        given = _generate_tables(job, buckets), _read_orders(job, urgent)
+        given = _generate_tables(job, buckets, _taken(job, round_)), _read_orders(job, urgent)
         split = split and not urgent  # what an operator wants at once is in this round
         with generate_stage.generate(*given, round_, job.cfg, clock_now, split) as plan:
             if plan.fetch_list is None:
                 return {"planned": 0, "buckets": 0, "slots": 0, "left_out": plan.left_out}
             job.tables.replace("fetchlist", plan.fetch_list, {"round_id": [round_.id]})
         job.crawl.set_mark(round_, LEFT_OUT, plan.left_out)
-        job.crawl.claim(round_, [b for b in buckets if b not in plan.beside])
+        job.crawl.claim(round_, [b for b in (*buckets, *plan.led_to) if b not in plan.beside])
     more = {"left_beside": plan.beside} if plan.beside else {}
     return _count_planned(job, round_) | more | ({"beside": beside} if beside else {})
 
@@ -151,12 +151,18 @@ def _choose_buckets(job: OpenCrawl, round_: Round, commanded: Iterable[int]) -> 
     summaries = buckets_rule.add_due(
         job.tables.rows("buckets", columns), {*injected, *commanded}, round_.now
     )
-    taken = {b for b, r in job.crawl.claims().items() if r != round_.id}
     limit = job.cfg.frontier.buckets_per_round
-    return buckets_rule.choose_buckets(summaries, round_.now, limit, taken)
+    return buckets_rule.choose_buckets(summaries, round_.now, limit, _taken(job, round_))
 
 
-def _generate_tables(job: OpenCrawl, buckets: Sequence[int]) -> generate_stage.Tables:
+def _taken(job: OpenCrawl, round_: Round) -> set[int]:
+    """Buckets that other rounds have claimed."""
+    return {b for b, r in job.crawl.claims().items() if r != round_.id}
+
+
+def _generate_tables(
+    job: OpenCrawl, buckets: Sequence[int], taken: set[int]
+) -> generate_stage.Tables:
     part = {"host_bucket": buckets}
     log, few = read_live_log(job)
     of_buckets = log.where(in_list("host_bucket", buckets))
@@ -165,6 +171,8 @@ def _generate_tables(job: OpenCrawl, buckets: Sequence[int]) -> generate_stage.T
         job.read("hostdb", part),
         job.read("host_ranks"),
         job.read("robots"),
+        job.read("hostdb").where(f"NOT {in_list('host_bucket', [*buckets, *taken])}"),
+        taken,
     )
 
 

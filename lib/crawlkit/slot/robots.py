@@ -168,10 +168,10 @@ def decode_answer(answer: Answer, limit_bytes: int) -> Decoded:
 def copy_of(origin: Origin) -> RobotsCopy | None:
     """The verdict as a row of `robots`; None if no request was sent.
 
-    None is sent to a hop of another task's, if the guard refuses, or if there is no such name.
+    None is sent if the guard refuses, or if there is no such name.
     """
     v = origin.known
-    if v.reason is Reason.ROBOTS_FOREIGN_HOST or origin.refusal is not None:
+    if origin.refusal is not None:
         return None
     # a 2xx whose body broke off is no answer: kept as unreachable, or it would be read as "no
     # rules" later
@@ -185,6 +185,7 @@ def copy_of(origin: Origin) -> RobotsCopy | None:
         v.final_url,
         v.body,
         v.expires_at,
+        leads_to=list(v.leads_to),
     )
 
 

@@ -1,14 +1,15 @@
 """generate: the most due rows of the most due unclaimed buckets -> the fetch list.
 
 Contract: each selected URL is listed once; a registered domain (and domains whose hosts shared an
-address) has one slot; one `robots` row for each origin comes before its pages; a host has at most
-its cap. Each due row is listed or counted in `left_out` by its reason.
+address, or of which one's robots.txt leads to the other) has one slot; one `robots` row for each
+origin comes before its pages; a host has at most its cap. Each due row is listed or counted in
+`left_out` by its reason.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +22,7 @@ from crawlkit.rules.frontier.overlap import buckets_beside
 from crawlkit.rules.frontier.priority import points_sql
 from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.rules.politeness.host_state import pages_left_sql
+from crawlkit.rules.robots.planned import Lead, find_leads, join_leads, leads_sql, robots_rows_sql
 from crawlkit.tables import TABLES
 
 READS = (
@@ -34,8 +36,6 @@ READS = (
     "robots",
 )
 WRITES = ("commands", "crawldb_log", "fetchlist", "hostdb")
-
-ORIGIN = r"^(https?://[^/?#]+)"
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,16 @@ class Orders:
 class Tables:
     """Frames that generate reads; rows and hostdb are those of the chosen buckets.
 
-    rows: crawldb as folded with its log.
+    rows: crawldb as folded with its log. other_hosts: hostdb of the buckets that nobody has
+    claimed. taken: buckets that other rounds have claimed.
     """
 
     rows: Frame
     hostdb: Frame
     host_ranks: Frame
     robots: Frame
+    other_hosts: Frame
+    taken: Collection[int] = ()
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,14 @@ class Plan:
     """fetch_list: rows of `fetchlist`; None if nothing may be fetched.
 
     left_out: due URLs that are not listed, by reason. beside: buckets whose due URLs are left to a
-    second round, at the same time as this one.
+    second round, at the same time as this one. led_to: buckets of hosts to which a robots.txt
+    leads; they may be among the chosen ones.
     """
 
     fetch_list: Frame | None
     left_out: dict[str, int]
     beside: list[int] = field(default_factory=list)
+    led_to: list[int] = field(default_factory=list)
 
 
 @contextlib.contextmanager
@@ -106,22 +111,33 @@ def generate(
         orders.policies,
     )
     with engine.keep(chosen) as due:
-        domains, left_out = _count_domains(due, tables.hostdb, cfg)
+        leads = _find_leads(due, tables, cfg, clock_now)
+        hostdb = tables.hostdb.union(tables.other_hosts) if leads else tables.hostdb
+        domains, left_out = _count_domains(due, hostdb, cfg, leads)
         if not domains:
             yield Plan(None, left_out)
             return
         beside = buckets_beside(domains) if split else []
         if beside:
             due = due.where(f"host_bucket NOT IN ({', '.join(map(str, beside))})")
-            domains, left_out = _count_domains(due, tables.hostdb, cfg)
+            leads = [lead for lead in leads if lead.host_bucket not in beside]
+            domains, left_out = _count_domains(due, hostdb, cfg, leads)
         slot_of, _ = assign_in_regions(domains, cfg)
         slots = engine.from_rows(
             "domain string, slot int, region string",
             [(domain, slot, region) for domain, (slot, region) in slot_of.items()],
         )
         pages = due.where("left_reason IS NULL")
-        listed = with_robots_rows(pages, tables.robots, tables.hostdb, slots)
-        yield Plan(listed.select("*", f"'{round_.id}' AS round_id"), left_out, beside)
+        listed = with_robots_rows(pages, tables.robots, hostdb, slots, leads)
+        led_to = sorted({lead.host_bucket for lead in leads})
+        yield Plan(listed.select("*", f"'{round_.id}' AS round_id"), left_out, beside, led_to)
+
+
+def _find_leads(due: Frame, tables: Tables, cfg: Config, clock_now: float) -> list[Lead]:
+    """Where the robots.txt of the chosen rows lead that are asked in the round."""
+    end = clock_now + cfg.round.minutes * 60
+    rows = due.engine.query(leads_sql(end), due=due, robots=tables.robots).rows()
+    return find_leads(rows, cfg.frontier.buckets, tables.taken)
 
 
 def count_planned(fetch_list: Frame, buckets: int) -> dict[str, Any]:
@@ -307,7 +323,7 @@ def _delay_sql(cfg: Config) -> str:
 
 
 def _count_domains(
-    due: Frame, hostdb: Frame, cfg: Config
+    due: Frame, hostdb: Frame, cfg: Config, leads: Sequence[Lead]
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Domains with rows that are chosen (domain, host_bucket, n, cost_s: polite time, ips), and
     what is left out by reason.
@@ -326,59 +342,33 @@ def _count_domains(
     chosen = [r for r in counted if r["left_reason"] is None]
     if not chosen:
         return [], left_out
-    addresses = hostdb.where("size(last_ips) > 0").select("domain", "last_ips").rows()
+    addresses = hostdb.where("size(last_ips) > 0").select("domain", "last_ips")
+    if leads:  # hostdb has the hosts of buckets that are not chosen, too
+        names = sorted({r["domain"] for r in chosen} | {lead.domain for lead in leads})
+        asked = due.engine.from_rows("asked string", [(name,) for name in names])
+        addresses = due.engine.query(
+            "SELECT a.* FROM {addresses} AS a JOIN {asked} AS n ON a.domain = n.asked",
+            addresses=addresses,
+            asked=asked,
+        )
     ips: dict[str, list[str]] = {}
-    for r in addresses:
+    for r in addresses.rows():
         ips.setdefault(r["domain"], []).extend(r["last_ips"])
-    return [{**r, "ips": sorted({*ips.get(r["domain"], ())})} for r in chosen], left_out
+    return join_leads(chosen, ips, leads), left_out
 
 
-def with_robots_rows(pages: Frame, robots: Frame, hostdb: Frame, slots: Frame) -> Frame:
+def with_robots_rows(
+    pages: Frame, robots: Frame, hostdb: Frame, slots: Frame, leads: Iterable[Lead] = ()
+) -> Frame:
     """The fetch list: pages with their slot and region (slots: domain, slot, region), one robots
-    row for each origin with the stored copy and the host's state, ranked.
+    row for each origin (and those to which they lead) with the stored copy and the host's state,
+    ranked.
     """
     crawldb = ("url_key", "url", "host", "domain", "host_bucket", "fetch_kind")
     own = [c for c in pages.columns if c not in crawldb and c not in ("score", "host_pos")]
-    of_page = ", ".join(own)
-    nulls = ", ".join("NULL" for _ in own)
-    query = f"""
-        WITH pages AS (
-            SELECT /*+ BROADCAST(s) */ p.*, s.slot, s.region,
-                coalesce(p.fetch_kind, 'page') AS kind,
-                regexp_extract(p.url, '{ORIGIN}', 1) AS origin
-            FROM {{pages}} AS p JOIN {{slots}} AS s ON p.domain = s.domain
-        ),
-        origins AS (
-            SELECT origin, host, domain, host_bucket, slot, region, max(score) AS score,
-                origin || '/robots.txt' AS url
-            FROM pages GROUP BY origin, host, domain, host_bucket, slot, region
-        ),
-        copies AS (
-            SELECT * FROM (
-                SELECT /*+ BROADCAST(o) */ r.origin, r.status AS robots_status,
-                    r.body AS robots_body, r.fetched_at AS robots_fetched_at,
-                    r.expires AS robots_expires,
-                    row_number() OVER (PARTITION BY r.origin ORDER BY r.fetched_at DESC) AS n
-                FROM {{robots}} AS r SEMI JOIN origins AS o ON r.origin = o.origin
-            ) AS newest WHERE n = 1
-        ),
-        listed AS (
-            SELECT url_key, url, host, domain, host_bucket, slot, region, kind, score, host_pos,
-                fetch_kind, {of_page}, CAST(NULL AS int) AS robots_status,
-                CAST(NULL AS binary) AS robots_body, CAST(NULL AS timestamp) AS robots_fetched_at,
-                CAST(NULL AS timestamp) AS robots_expires, CAST(NULL AS string) AS host_state
-            FROM pages
-            UNION ALL
-            SELECT unhex(substring(sha2(o.url, 256), 1, 32)), o.url, o.host, o.domain,
-                o.host_bucket, o.slot, o.region, 'robots', o.score, 0, NULL, {nulls},
-                c.robots_status, c.robots_body, c.robots_fetched_at, c.robots_expires, h.state_json
-            FROM origins AS o
-            LEFT JOIN copies AS c ON o.origin = c.origin
-            LEFT JOIN {{hostdb}} AS h ON o.host = h.host
-        )
-        SELECT *, CAST(row_number() OVER (PARTITION BY slot ORDER BY
-            CASE WHEN kind = 'robots' THEN 0 ELSE 1 END, host_pos, score DESC, kind, url_key)
-            AS int) AS `rank`
-        FROM listed
-    """
-    return pages.engine.query(query, pages=pages, slots=slots, robots=robots, hostdb=hostdb)
+    targets = {(lead.origin, lead.host, lead.domain, lead.host_bucket) for lead in leads}
+    schema = "origin string, host string, domain string, host_bucket int"
+    led_to = pages.engine.from_rows(schema, sorted(targets))
+    return pages.engine.query(
+        robots_rows_sql(own), pages=pages, slots=slots, robots=robots, hostdb=hostdb, led_to=led_to
+    )

@@ -66,6 +66,7 @@ body binary | first robots.max_bytes bytes
 expires timestamp | used until this
 capture_id string | capture of the answer
 sitemaps array<string> | canonical URLs of its Sitemap lines
+leads_to array<string> | origins of other registered domains to which its redirects led
 round_id string | round
 """,
         also="Read by `crawlkit audit`.",

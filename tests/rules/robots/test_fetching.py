@@ -177,6 +177,24 @@ def test_foreign_hosts_are_not_asked():
         Reason.ROBOTS_FOREIGN_HOST,
         "http://h0.example/r",
     )
+    assert got.leads_to == ("http://h0.example",)
+    assert got.expires_at == got.fetched_at  # the next round asks again, and owns it
+
+
+@pytest.mark.parametrize(
+    ("hops", "leads_to"),
+    [
+        (["http://www.site.example/r"], ()),
+        (["https://other.test:8443/r"], ("https://other.test:8443",)),
+        (["http://a.test/r", "http://a.test/s"], ("http://a.test",)),
+        (["http://a.test/r", "http://site.example/r"], ("http://a.test",)),
+        (["http://b.test/r", "http://a.test/r"], ("http://b.test", "http://a.test")),
+    ],
+)
+def test_a_verdict_tells_to_which_other_domains_it_led(hops, leads_to):
+    answers = {u: (302, [("Location", hop)]) for u, hop in zip([URL, *hops], hops, strict=False)}
+    asked, got = drive(answers | {hops[-1]: (200, [])})
+    assert (len(asked), got.kind, got.leads_to) == (len(hops) + 1, "rules", leads_to)
 
 
 def test_origin_is_scheme_host_and_port():

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from crawlkit.config import Robots as RobotsConfig
@@ -28,6 +28,7 @@ from crawlkit.rules.http.redirects import FOLLOWED, redirect
 from crawlkit.rules.http.retry_after import retry_after_s
 from crawlkit.rules.robots.parser import Match, Robots, parse
 from crawlkit.rules.url.canonical import UrlPolicy, host_of, origin_of
+from crawlkit.rules.url.domains import registered_domain
 from crawlkit.rules.url.ip_ranges import Network
 
 MAX_RETRY_AFTER_S = 86_400.0
@@ -43,7 +44,7 @@ class RobotsVerdict:
     kind: `rules` (2xx: `robots` holds them), `allow_all` (unavailable: 4xx, or too many hops),
     `defer` (unreachable, or 429: nothing may be fetched; to be asked again at `expires_at`).
     `status` is the last hop's (None: no answer), `error` a Reason value, `reason` why it is no
-    `rules`.
+    `rules`. `leads_to`: origins of other registered domains to which redirects led.
     """
 
     kind: Literal["rules", "allow_all", "defer"]
@@ -55,6 +56,7 @@ class RobotsVerdict:
     reason: Reason | None = None
     body: bytes = b""
     robots: Robots = field(default_factory=Robots)
+    leads_to: tuple[str, ...] = ()
 
     @property
     def wait_s(self) -> float | None:
@@ -76,7 +78,7 @@ class RobotsFetch:
 
     `page_url` is any canonical URL of the origin. `owns` tells whether a host is this task's own: a
     hop to another is not requested, and the verdict is a deferral with ROBOTS_FOREIGN_HOST and the
-    hop as `final_url`.
+    hop as `final_url`, which expires at once: the next round owns what `leads_to` names.
     """
 
     def __init__(
@@ -89,8 +91,9 @@ class RobotsFetch:
         self._config = config
         self._allow = allow
         self._owns = owns
-        self._url = robots_url(page_url)
+        self._first = self._url = robots_url(page_url)
         self._hops = 0
+        self._leads_to: list[str] = []
         self.verdict: RobotsVerdict | None = None
 
     def next_request(self) -> str | None:
@@ -116,6 +119,15 @@ class RobotsFetch:
             self.verdict = verdict(
                 self._url, now, self._config, status, headers, body, error, truncated
             )
+        if self.verdict is not None and self._leads_to:
+            self.verdict = replace(self.verdict, leads_to=tuple(self._leads_to))
+
+    def _note_lead(self, hop: str) -> None:
+        """Remember the origin of a hop to another registered domain."""
+        domain = registered_domain(host_of(hop))
+        is_known = origin_of(hop) in self._leads_to
+        if domain != registered_domain(host_of(self._first)) and not is_known:
+            self._leads_to.append(origin_of(hop))
 
     def _follow(self, now: float, status: int, location: str | None) -> None:
         hop = redirect(
@@ -146,14 +158,16 @@ class RobotsFetch:
                 reason=Reason.ROBOTS_UNREACHABLE,
             )
         elif not self._owns(host_of(hop.target)):
+            self._note_lead(hop.target)
             self.verdict = _defer(
                 hop.target,
                 now,
-                now + self._config.retry_s,
+                now,
                 error=Reason.ROBOTS_FOREIGN_HOST,
                 reason=Reason.ROBOTS_FOREIGN_HOST,
             )
         else:
+            self._note_lead(hop.target)
             self._hops += 1
             self._url = hop.target
 
