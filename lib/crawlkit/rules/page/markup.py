@@ -64,7 +64,6 @@ class Document:
     frames: list[tuple[str, str]] = field(default_factory=list)  # tag, src
     images: list[Image] = field(default_factory=list)
     media: list[str] = field(default_factory=list)
-    times: list[str] = field(default_factory=list)  # datetime of time elements
     json_ld: list[str] = field(default_factory=list)
     title: str | None = None
     lang: str | None = None
@@ -190,9 +189,6 @@ def _note(doc: Document, tag: str, raw: dict[str, str], flags: int, text: str) -
             doc.frames.append((tag, src))
     elif tag == "html":
         doc.lang = raw.get("lang") or raw.get("xml:lang") or None
-    elif tag == "time":
-        if when := raw.get("datetime"):
-            doc.times.append(when)
     elif tag == "script" and "ld+json" in raw.get("type", "").lower():
         doc.json_ld.append(text)
 

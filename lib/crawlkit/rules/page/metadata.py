@@ -1,13 +1,20 @@
 """Metadata of a page from its meta elements, time elements and JSON-LD: description, author, date,
-Open Graph, languages.
+Open Graph, languages. Author and date are those of its main entity (main_entity.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from crawlkit.rules.page.main_entity import (
+    entity_items,
+    json_ld_author,
+    json_ld_date,
+    property_value,
+    time_of_text,
+)
 from crawlkit.rules.page.markup import Document
 
 MAX_VALUE_CHARS = 5000
@@ -37,6 +44,7 @@ _AUTHOR = (
     "dcterms.creator",
     "byl",
 )
+_OF_ITEMS = ("author", "datepublished")
 _KEPT_PREFIXES = (
     "article:",
     "book:",
@@ -68,13 +76,44 @@ class Metadata:
 
 
 def read_metadata(
-    doc: Document, json_ld: Iterable[Any] = (), content_language: str | None = None
+    doc: Document,
+    json_ld: Sequence[Any] = (),
+    content_language: str | None = None,
+    addresses: Iterable[str | None] = (),
 ) -> Metadata:
-    """Metadata of a document; `json_ld`: its parsed JSON-LD, `content_language`: the field of that
-    name. Never raises.
+    """Metadata of a document. Never raises.
+
+    Args:
+        doc: the document.
+        json_ld: its parsed JSON-LD.
+        content_language: the header field of that name.
+        addresses: of the page: its URL, its canonical link.
     """
     out = Metadata(title=doc.title)
+    named, pragma_language = _read_metas(doc, out)
+    own = [*addresses, named.get("og:url")]
+    items = entity_items(json_ld, [a for a in own if a])
+    out.description = named.get("description")
+    out.keywords = named.get("keywords")
+    out.generator = named.get("generator")
+    out.author = _first(named, _AUTHOR) or json_ld_author(items, json_ld)
+    out.published = _first(named, _PUBLISHED) or json_ld_date(items)
+    if out.published is None and doc.tree is not None:
+        out.published = time_of_text(doc.tree)
+    out.declared_language = (
+        language_tag(doc.lang)
+        or language_tag(pragma_language)
+        or language_tag(content_language if "," not in (content_language or "") else None)
+    )  # several: unknown (3.2.6.2)
+    return out
+
+
+def _read_metas(doc: Document, out: Metadata) -> tuple[dict[str, str], str]:
+    """The first content of each name, and the language of a pragma. Open Graph and further
+    vocabularies go into `out`.
+    """
     named: dict[str, str] = {}
+    of_items: set[str] = set()  # they may be those of a review on the page
     pragma_language = ""
     for attributes, _ in doc.metas:
         content = " ".join(attributes.get("content", "")[:MAX_VALUE_CHARS].split())
@@ -92,28 +131,19 @@ def read_metadata(
         ):
             if not name or not content or len(named) >= MAX_PROPERTIES:
                 continue
+            if name in _OF_ITEMS and name in attributes.get("itemprop", "").lower():
+                of_items.add(name)
+                continue
             if name not in named:
                 named[name] = content
                 if name.startswith("og:"):
                     out.og[name] = content
                 elif name.startswith(_KEPT_PREFIXES):
                     out.other[name] = content
-    items = list(_items(json_ld))
-    out.description = named.get("description")
-    out.keywords = named.get("keywords")
-    out.generator = named.get("generator")
-    out.author = _first(named, _AUTHOR) or _json_ld_author(items)
-    out.published = (
-        _first(named, _PUBLISHED)
-        or _json_ld_text(items, "datePublished")
-        or next(iter(doc.times), None)
-    )
-    out.declared_language = (
-        language_tag(doc.lang)
-        or language_tag(pragma_language)
-        or language_tag(content_language if "," not in (content_language or "") else None)
-    )  # several: unknown (3.2.6.2)
-    return out
+    for name in sorted(of_items - named.keys()):
+        if doc.tree is not None and (value := property_value(doc.tree, name)):
+            named[name] = value
+    return named, pragma_language
 
 
 def language_tag(value: str | None) -> str | None:
@@ -133,36 +163,3 @@ def language_tag(value: str | None) -> str | None:
 
 def _first(named: dict[str, str], names: Iterable[str]) -> str | None:
     return next((named[n] for n in names if n in named), None)
-
-
-def _items(json_ld: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Objects at the top of JSON-LD blocks: alone, in a list, or in a @graph."""
-    for block in json_ld:
-        for item in block if isinstance(block, list) else [block]:
-            if isinstance(item, dict):
-                yield item
-                graph = item.get("@graph")
-                yield from (
-                    (g for g in graph if isinstance(g, dict)) if isinstance(graph, list) else ()
-                )
-
-
-def _json_ld_text(items: list[dict[str, Any]], key: str) -> str | None:
-    return next(
-        (
-            v.strip()[:MAX_VALUE_CHARS]
-            for i in items
-            if isinstance(v := i.get(key), str) and v.strip()
-        ),
-        None,
-    )
-
-
-def _json_ld_author(items: list[dict[str, Any]]) -> str | None:
-    for item in items:
-        found = item.get("author")
-        for author in found if isinstance(found, list) else [found]:
-            name = author.get("name") if isinstance(author, dict) else author
-            if isinstance(name, str) and name.strip():
-                return name.strip()[:MAX_VALUE_CHARS]
-    return None

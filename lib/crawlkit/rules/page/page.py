@@ -153,7 +153,7 @@ def _html_page(
         encoding,
         digest,
         doc.clean_sha256(),
-        read_metadata(doc, found_json, content_language),
+        read_metadata(doc, found_json, content_language, (url, links.canonical)),
         detect_language(main or text),
         links,
         robots,

@@ -52,7 +52,7 @@ _FLAGS = {
 _FLAGS["head"] = HEAD | SKIP
 WANTED = frozenset(
     "a area base meta link title img source video audio track embed object iframe frame input html"
-    " script time".split()
+    " script".split()
 )
 # tag -> flags, is a block, its class and id are worth reading
 KINDS = {
