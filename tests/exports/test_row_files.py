@@ -6,6 +6,8 @@ import csv
 import datetime
 import json
 import math
+import os
+import threading
 from decimal import Decimal
 
 import duckdb
@@ -128,3 +130,23 @@ def test_the_verb_writes_the_table(data, tmp_path, monkeypatch):
         done = call("export", "csv", *wrong, "--data", data, "--out", "y.csv")
         assert done.code == 2 and words in done.err, wrong
     assert sorted(p.name for p in tmp_path.iterdir()) == ["links.jsonl", "x.csv"]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path, form):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    write_rows(table().to_batches(4), form, pipe)
+    reader.join(20)
+    write_rows(table().to_batches(4), form, tmp_path / "file")
+    assert pipe.is_fifo()
+    assert read == [(tmp_path / "file").read_bytes()]
+
+
+def test_an_export_is_no_file_named_minus(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = call("export", "csv", "pages", "--out", "-")
+    assert (done.code, list(tmp_path.iterdir())) == (2, [])
+    assert "standard output" in done.err

@@ -18,8 +18,14 @@ _MERGED = 64  # sorted runs merged at once: open files
 def atomic(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """A file that has its name only once it is complete and synced.
 
-    A file of that name is replaced then.
+    A file of that name is replaced then; a device or a pipe of that name (/dev/null) stays, and
+    is written to as the bytes come.
     """
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with open(path, mode, encoding=encoding, newline=newline) as device:
+            yield device
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
         mode,
@@ -27,8 +33,8 @@ def atomic(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
         prefix=f".{path.name}.",
         suffix=".tmp",
         delete=False,
-        encoding=None if "b" in mode else "utf-8",
-        newline=None if "b" in mode else "\n",
+        encoding=encoding,
+        newline=newline,
     ) as f:
         try:
             yield f

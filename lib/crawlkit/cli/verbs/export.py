@@ -67,6 +67,11 @@ def _out(data: str, out: Path | None, name: str) -> Path:
             f"--out {out}: exports are written to local files (`cc-index` alone goes to S3): give a"
             " path, and copy what is there"
         )
+    if out == Path("-"):
+        raise ConfigError(
+            "--out -: an export is a file: name it, or let `crawlkit sql --format` write rows to"
+            " standard output"
+        )
     return out or Path(data, "export", name)
 
 
