@@ -41,3 +41,10 @@ def test_threads_that_still_run_do_not_keep_or_change_the_end():
         [sys.executable, "-c", NATIVE_THREADS], capture_output=True, text=True, timeout=30
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "answered\n", "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_a_stream_that_was_closed_from_the_start_is_no_error(closed):
+    words = f'"$0" -m crawlkit robots -h {closed}'
+    done = subprocess.run(["sh", "-c", words, sys.executable], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")

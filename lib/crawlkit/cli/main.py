@@ -137,8 +137,9 @@ def start() -> NoReturn:
         print(code, file=sys.stderr)
         code = 1
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
+        if stream is not None:  # None: started with it closed
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
     os._exit(code or 0)
 
 
