@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from crawlkit.adapters.warc.writer import WarcWriter
 from crawlkit.cli.main import load_all
 from crawlkit.config import Config
 from crawlkit.exports.source import Source
@@ -49,6 +50,16 @@ def test_a_file_that_is_gone_and_one_that_nobody_names(crawl):
         1,
     )
     assert r["examples"]["missing_files"] == [first.name]
+
+
+def test_a_file_with_the_log_alone_is_no_orphan(crawl):
+    place = ("crawl", "r000009", 0, 1)
+    writer = WarcWriter(crawl[0] / "warc", place, {}, roll_bytes=1 << 30, roll_s=1e9)
+    writer.write_log([("round", b'{"id": "r000009"}')])
+    writer.close()
+    assert len(list((crawl[0] / "warc").glob("*r000009*.warc.gz"))) == 1
+    r = found(crawl[0])
+    assert (r["ok"], r["orphan_files"], r["examples"]) == (True, 0, {})
 
 
 def test_a_record_without_a_capture(crawl):

@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.adapters.lake.table_reader import Part
-from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.spool_folder import spool_folder
-from crawlkit.adapters.warc.capture_log import only_log
-from crawlkit.outcomes import Refused
 from crawlkit.round.job import Job
 from crawlkit.stages.fold import live_log
 from crawlkit.tables import TABLES
 from crawlkit.upkeep.frame_rows import distinct
+from crawlkit.upkeep.reconcile import is_log_alone
 from crawlkit.upkeep.retention import expire
 
 
@@ -184,22 +182,10 @@ def remove_orphans(job: Job, clock_now: float) -> int:
             key.endswith(".warc.gz")
             and key not in named
             and job.crawl.warc.modified(key) < before
-            and not _log_alone(job, key)
+            and not is_log_alone(job.crawl.warc, key)
         ):
             job.crawl.warc.delete(key)
             removed += 1
     return removed + sum(
         store.abort_unfinished(before) for store in (job.crawl.warc, job.crawl.objects, job.tables)
     )
-
-
-def _log_alone(job: Job, key: str) -> bool:
-    """Whether a file holds only the log of requests without a response.
-
-    No capture can name it, and `rebuild --from-warc` needs it.
-    """
-    try:
-        with job.crawl.warc.open_range(key) as file:
-            return only_log(file)
-    except (Refused, ObjectMissing):
-        return False

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from crawlkit.adapters.store.objects import ObjectMissing
+from crawlkit.adapters.store.objects import ObjectMissing, Objects
+from crawlkit.adapters.warc.capture_log import only_log
 from crawlkit.adapters.warc.reader import WarcRecord, iter_records
 from crawlkit.exports.source import Source
 from crawlkit.outcomes import Refused
@@ -38,8 +39,8 @@ def reconcile(source: Source) -> dict[str, Any]:
 
     Faults: a file that is missing or damaged, a capture whose record is not where it should be or
     shares its place, a record (response or revisit) that no capture names. `orphan_files` are named
-    by no capture: not a fault while a round is open. Memory is bounded by the captures of one WARC
-    file.
+    by no capture and hold more than a log: not a fault while a round is open. Memory is bounded by
+    the captures of one WARC file.
     """
     comparison = _Comparison(source)
     has_file = ds.field("warc_filename").is_valid()
@@ -47,7 +48,20 @@ def reconcile(source: Source) -> dict[str, Any]:
     for name in sorted(named):
         comparison.compare_file(name)
     warcs = [key for key in source.warc.list() if key.endswith((".warc", ".warc.gz"))]
-    return comparison.result(sorted(set(warcs) - named))
+    unnamed = sorted(set(warcs) - named)
+    return comparison.result([key for key in unnamed if not is_log_alone(source.warc, key)])
+
+
+def is_log_alone(warc: Objects, key: str) -> bool:
+    """Whether a WARC file holds only the log of requests without a response.
+
+    No capture can name it, and `rebuild --from-warc` needs it.
+    """
+    try:
+        with warc.open_range(key) as file:
+            return only_log(file)
+    except (Refused, ObjectMissing):
+        return False
 
 
 class _Comparison:
