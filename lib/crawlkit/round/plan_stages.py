@@ -206,10 +206,11 @@ def _check_room(job: OpenCrawl) -> None:
     crawl = job.crawl
     spool = spool_folder(job.cfg, crawl.warc_place)
     places = (crawl.objects.root, crawl.warc.root, spool)
-    free, least = free_bytes(places), job.cfg.storage.min_free_bytes
+    fullest = min(places, key=lambda place: free_bytes([place]))
+    free, least = free_bytes([fullest]), job.cfg.storage.min_free_bytes
     if free < least:
         raise StageError(
-            f"only {free / 1e6:.0f} MB of space are left on the disk of {crawl.data}, and a fetch"
+            f"only {free / 1e6:.0f} MB of space are left on the disk of {fullest}, and a fetch"
             f" leaves {least / 1e6:.0f} MB free: free some and run the same command again, or set"
             " storage.min_free_bytes lower"
         )
