@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crawlkit.round.progress import Progress
 from crawlkit.round.second_lane import half
+from crawlkit.round.summary import summary_text
 
 
 def event(kind: str, round_id: str, **more: object) -> dict[str, object]:
@@ -51,3 +52,24 @@ def test_a_fetch_is_told_of_once_a_minute_for_each_round(capsys, monkeypatch):
 
 def test_half_of_the_memory():
     assert [half(m) for m in ("800MB", "1GB", "501 MiB")] == ["400MB", "0.5GB", "250.5 MiB"]
+
+
+def test_seeds_that_were_known_are_not_told_of_as_refused(capsys):
+    rejected = {"duplicates": 1, "comments": 2, "scope_domain": 4}
+    done = {"event": "stage_done", "stage": "inject", "started": 0.0, "ended": 0.5}
+    Progress(as_json=False)({**done, "round_id": "r1", "rejected": rejected})
+    assert capsys.readouterr().err.rstrip().endswith("; refused: scope_domain 4")
+
+
+def test_the_summary_says_what_lets_a_refused_port_in():
+    places = dict.fromkeys(("report", "warc", "tables", "reached", "next_due"), "x")
+    summary = {**places, "rounds": ["r000001"], "wall_s": 1.0, "alerts": [], "left_out": {}}
+    summary |= dict.fromkeys(("requests", "pages", "unchanged", "broken_links", "stored_bytes"), 1)
+    summary |= {"nothing_due": False, "known_urls": 1, "states": {"refused": 1}, "due_now": 0}
+    told = {
+        outcome: summary_text({**summary, "outcomes": {outcome: 1}})
+        for outcome in ("refused (port_forbidden)", "refused (address_forbidden)", "fetched")
+    }
+    keys = ("fetch.ports", "fetch.allow_private", "crawlkit recrawl")
+    named = [[key in text for key in keys] for text in told.values()]
+    assert named == [[True, False, True], [False, True, True], [False, False, False]]

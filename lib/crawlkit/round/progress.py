@@ -132,7 +132,9 @@ def _plain(event: dict[str, Any]) -> str:
             for k, v in event.items()
             if k not in skip and v not in ({}, [])
         )
-        rejected = {k: v for k, v in (event.get("rejected") or {}).items() if v}
+        passed = ("duplicates", "comments")  # lines of seeds that are well as they are
+        counts = (event.get("rejected") or {}).items()
+        rejected = {k: v for k, v in counts if v and k not in passed}
         refused = (
             f"; refused: {', '.join(f'{k} {v}' for k, v in rejected.items())}" if rejected else ""
         )

@@ -126,7 +126,8 @@ def _nothing_due(s: dict[str, Any]) -> list[str]:
 def _remedies(outcomes: dict[str, int]) -> Iterator[str]:
     for reason, text in REMEDIES.items():
         if any(f"({reason})" in name for name in outcomes):
-            yield f"hint: {reason}: {text}"
+            wake = "; then `crawlkit recrawl URL`" if f"refused ({reason})" in outcomes else ""
+            yield f"hint: {reason}: {text}{wake}"
 
 
 def _rounds_run(s: dict[str, Any]) -> list[str]:
