@@ -8,6 +8,8 @@ from crawlkit.config import parse_config
 from crawlkit.crawl.log_reader import follow_log, read_log
 from crawlkit.crawl.state import Crawl
 
+from tests.cli.call import call
+
 FIRST = "2026-01-01T00:00:01.000Z 200 5 http://a.example/ page:0 text/html #0 x+1 fetched\n"
 LATER = FIRST.replace(":01.", ":02.")
 
@@ -34,3 +36,11 @@ def test_only_whole_new_lines_are_followed(tmp_path):
 
     assert next(follow_log(crawl, wait=grow)) == LATER.strip()
     assert next(pauses) == 2
+
+
+def test_the_log_of_a_round_that_is_not_there_is_refused(tmp_path):
+    round_ = Crawl(tmp_path, parse_config("")).open_round(0.0)
+    found = call("log", "--data", tmp_path, "--round-id", round_.id)
+    missing = call("log", "--data", tmp_path, "--round-id", "r000099")
+    assert (found.code, missing.code) == (0, 2)
+    assert "no round 'r000099'" in missing.err

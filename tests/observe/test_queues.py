@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 
+from crawlkit.cli.verbs.watch import _queues_text
+
 from tests.cli.call import call
 
 
@@ -47,3 +49,12 @@ def test_each_queue_says_why_it_waits(tmp_path):
     assert (found["new.example"]["waiting"], found["new.example"]["fetching"]) == (0, 1)
     assert list(queues(site, "--host", "plain.example")) == ["plain.example"]
     assert len(queues(site, "--limit", 2)) == 2
+
+
+def test_a_time_of_another_day_has_its_day():
+    queue = dict.fromkeys(("host", "due", "waiting", "fetching", "set_by", "reason"), 0)
+    today, later = time.time(), time.time() + 3 * 86400
+    times = [{**queue, "delay_s": 1.0, "next_at": at} for at in (None, today, later)]
+    none, now, then = _queues_text({"queues": times}).splitlines()[2:]
+    day = time.strftime("%Y-%m-%d", time.gmtime(later))
+    assert (" - " in none, day in now, day in then) == (True, False, True)

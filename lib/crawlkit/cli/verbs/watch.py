@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any, Optional
 
 import typer
@@ -12,7 +13,6 @@ from crawlkit.cli.root import (
     AsJson,
     ConfigFile,
     Data,
-    RoundId,
     Sets,
     app,
     emit,
@@ -24,6 +24,9 @@ from crawlkit.crawl.log_reader import follow_log, read_log
 from crawlkit.crawl.state import find_crawl
 from crawlkit.observe.queues import read_queues
 
+OfRound = Annotated[
+    Optional[str], typer.Option("--round-id", metavar="ID", help="Of this round alone.")
+]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Hosts at most.")]
 
 
@@ -34,7 +37,7 @@ def log(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what is fetched from now on.")
     ] = False,
-    round_id: RoundId = None,
+    round_id: OfRound = None,
     host: Annotated[Optional[str], typer.Option("--host", help="Of this host alone.")] = None,
     config: ConfigFile = None,
     set_: Sets = None,
@@ -47,6 +50,8 @@ def log(
     crawlkit log --data site --round-id r000002 --host site.example
     """
     crawl = find_crawl(data, read_config(data, config, set_))
+    if round_id is not None:
+        crawl.round(round_id)  # must be there
     lines = follow_log(crawl, round_id) if follow else read_log(crawl, round_id)
     of_host = None if host is None else f"//{host.lower()}"
     for line in lines:
@@ -71,14 +76,23 @@ def queues(
     emit({"queues": read_queues(crawl, limit, host)}, as_json, _queues_text)
 
 
+def _when(at: float | None, now: float) -> str:
+    """A time of today as 12:01:05 UTC, another one with its day."""
+    if at is None:
+        return "-"
+    day, today = (time.strftime("%Y-%m-%d", time.gmtime(t)) for t in (at, now))
+    return clock_text(at) if day == today else f"{day} {clock_text(at)}"
+
+
 def _queues_text(v: dict[str, Any]) -> str:
+    now = time.time()
     return rows_text(
         [
             {
                 **{name: q[name] for name in ("host", "due", "waiting", "fetching")},
                 "delay": f"{q['delay_s']:g} s",
                 "set_by": q["set_by"],
-                "next": "-" if q["next_at"] is None else clock_text(q["next_at"]),
+                "next": _when(q["next_at"], now),
                 "reason": q["reason"],
             }
             for q in v["queues"]
