@@ -290,7 +290,8 @@ def _errors_text(v: dict[str, Any]) -> str:
     n = sum(c["n"] for c in v["counts"])
     by_reason = ", ".join(f"{c['reason'] or c['outcome']} {c['n']}" for c in v["counts"])
     shown = f" (the newest {len(v['rows'])} are shown; --limit shows more)"
+    word = "failure" if n == 1 else "failures"
     more = shown if len(v["rows"]) < n else ""
     reasons = {c["reason"] for c in v["counts"]}
     hints = "".join(f"\nhint: {r}: {text}" for r, text in REMEDIES.items() if r in reasons)
-    return f"{rows_text(v['rows'])}\n{n} failures: {by_reason}{more}{hints}" if n else "no failures"
+    return f"{rows_text(v['rows'])}\n{n} {word}: {by_reason}{more}{hints}" if n else "no failures"
