@@ -176,7 +176,7 @@ def run_parse(d: Drawn):
             for _ in range(80)
         ],
     )
-    kept = parse.keep_found(flat, "r000002", 2, NOW)
+    kept = parse.keep_found(flat, d.table("hostdb", key=("host",)), "r000002", 2, NOW)
     yield kept.select("url_key", "depth", "redirects", "parent_key", "fetch_kind", "due_at")
 
 
@@ -200,7 +200,9 @@ def run_update(d: Drawn):
 def run_host_rows(d: Drawn):
     given = (d.table("hostdb"), d.table("fetchlist"), d.table("captures"))
     empty = d.engine.from_rows("host string, state_json string", [])
-    yield host_rows.host_rows(*given, empty, ROUND, NOW, CFG)
+    yield host_rows.host_rows(
+        *given, empty, d.table("crawldb_log", key=("url_key",)), ROUND, NOW, CFG
+    )
 
 
 def run_inject(d: Drawn):

@@ -145,7 +145,8 @@ def run_update(c: Case):
 def run_host_rows(c: Case):
     states = c.engine.from_rows("host string, state_json string", [])
     tables = map(c.table, ("hostdb", "fetchlist", "captures"))
-    return host_rows.host_rows(*tables, states, c.round, c.round.now, c.cfg).rows()
+    new = c.table("crawldb_log")
+    return host_rows.host_rows(*tables, states, new, c.round, c.round.now, c.cfg).rows()
 
 
 def run_fold(c: Case):

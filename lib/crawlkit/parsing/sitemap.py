@@ -59,10 +59,17 @@ def read_sitemap(out: ParsedRow, item: Row, body: bytes, cut: bool, rules: Parse
         "text_bytes": 0,
         "decoded_bytes": sitemap.decoded_bytes,
         "body_sha256": hashlib.sha256(body).hexdigest(),
+        "named_sha256": _named_sha256(sitemap),
         "links": len(out["found"]),
         "flags": ["truncated"] if sitemap.partial or cut or item["truncated"] else [],
     }
     return True
+
+
+def _named_sha256(sitemap: Sitemap) -> str:
+    """Of what it names: a sitemap that only changes its dates or their order has not changed."""
+    named = sorted(f"{kind} {url}" for url, _, kind in _list_urls(sitemap))
+    return hashlib.sha256("\n".join(named).encode("utf-8", "replace")).hexdigest()
 
 
 def _list_urls(sitemap: Sitemap) -> Iterator[tuple[str, float | None, str]]:

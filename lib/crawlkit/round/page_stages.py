@@ -66,7 +66,8 @@ def _commit_parsed(
         found = found.union(parse_stage.explode_found(named))
         refused = parse_stage.rejects_of(named, round_.id)
         files["rejects"] += job.tables.write("rejects", refused, rejects)
-    rows = parse_stage.keep_found(found, round_.id, round_.no, round_.now)
+    hostdb = job.read("hostdb")
+    rows = parse_stage.keep_found(found, hostdb, round_.id, round_.no, round_.now)
     with job.crawl.lock:
         job.tables.commit("pages", files["pages"], part)
         job.tables.commit("links", files["links"], part)
@@ -146,8 +147,9 @@ def _write_states(job: OpenCrawl, round_: Round, states: Frame, clock_now: float
     rows = update_stage.update(listed, captures, pages, states, round_, job.cfg)
     job.tables.replace("crawldb_log", rows, {"round_id": [round_.id], "writer": ["update"]})
     part = {"host_bucket": round_.buckets}
+    new = job.read("crawldb_log", {"round_id": [round_.id], "writer": ["update"]})
     hosts = host_rows.host_rows(
-        job.read("hostdb", part), listed, captures, states, round_, clock_now, job.cfg
+        job.read("hostdb", part), listed, captures, states, new, round_, clock_now, job.cfg
     )
     job.tables.replace("hostdb", hosts, part)
 

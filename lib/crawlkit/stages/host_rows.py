@@ -9,6 +9,7 @@ from typing import Any
 from crawlkit.config import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
+from crawlkit.rules.frontier.claims import Claims, tested_sql
 from crawlkit.rules.frontier.regions import region_of
 from crawlkit.rules.frontier.schedule import host_class
 from crawlkit.rules.politeness.host_state import HostState
@@ -24,6 +25,7 @@ def host_rows(
     planned: Frame,
     captures: Frame,
     states: Frame,
+    new_rows: Frame,
     round_: Round,
     clock_now: float,
     cfg: Config,
@@ -33,32 +35,15 @@ def host_rows(
     Args:
         hostdb: rows of the touched buckets only.
         planned, captures: of the round. states: host, state_json of its slots.
+        new_rows: state rows of the round (`update.update`).
         clock_now: real time (Unix s), for the pace; the round's nominal time is `first_seen`.
     """
-    named = ("host", "domain", "host_bucket", "state_json")
-    own = ", ".join(f"h.`{c.name}`" for c in COLUMNS if c.name not in named)
     joined = hostdb.engine.query(
-        f"""
-        WITH hosts AS (
-            SELECT host, min(domain) AS domain, min(host_bucket) AS host_bucket
-            FROM {{planned}} GROUP BY host
-        ),
-        counts AS (
-            SELECT host, count(started) AS new_requests,
-                count(CASE WHEN kind = 'page' AND outcome IN ('fetched', 'not_modified')
-                    THEN 1 END) AS new_pages
-            FROM {{captures}} GROUP BY host
-        )
-        SELECT w.host, w.domain, w.host_bucket, {own}, s.state_json,
-            h.state_json AS old_state, c.new_pages, c.new_requests
-        FROM hosts AS w
-        LEFT JOIN {{states}} AS s ON w.host = s.host
-        LEFT JOIN counts AS c ON w.host = c.host
-        LEFT JOIN {{hostdb}} AS h ON w.host = h.host
-        """,
+        _joined_sql(round_.now),
         planned=planned,
         captures=captures,
         states=states,
+        new_rows=new_rows,
         hostdb=hostdb,
     )
     fresh = map_rows(joined, partial(_next_rows, round_, clock_now, cfg), COLUMNS)
@@ -69,6 +54,38 @@ def host_rows(
         planned=planned,
     )
     return fresh.union(others)
+
+
+def _joined_sql(now: float) -> str:
+    """Hosts of a round: their rows of hostdb, their states, and what the round counted."""
+    named = ("host", "domain", "host_bucket", "state_json")
+    own = ", ".join(f"h.`{c.name}`" for c in COLUMNS if c.name not in named)
+    return f"""
+        WITH hosts AS (
+            SELECT host, min(domain) AS domain, min(host_bucket) AS host_bucket
+            FROM {{planned}} GROUP BY host
+        ),
+        counts AS (
+            SELECT host, count(started) AS new_requests,
+                count(CASE WHEN kind = 'page' AND outcome IN ('fetched', 'not_modified')
+                    THEN 1 END) AS new_pages
+            FROM {{captures}} GROUP BY host
+        ),
+        dates AS (
+            SELECT f.host, count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_true,
+                count(CASE WHEN n.history LIKE '%U' THEN 1 END) AS new_false
+            FROM {{planned}} AS f JOIN {{new_rows}} AS n ON f.url_key = n.url_key
+            WHERE {tested_sql("f", "n", now)} GROUP BY f.host
+        )
+        SELECT w.host, w.domain, w.host_bucket, {own}, s.state_json,
+            h.state_json AS old_state, c.new_pages, c.new_requests,
+            d.new_true, d.new_false
+        FROM hosts AS w
+        LEFT JOIN {{states}} AS s ON w.host = s.host
+        LEFT JOIN counts AS c ON w.host = c.host
+        LEFT JOIN dates AS d ON w.host = d.host
+        LEFT JOIN {{hostdb}} AS h ON w.host = h.host
+    """
 
 
 def _next_rows(
@@ -87,9 +104,15 @@ def next_host_row(
     """
     text = row["state_json"] or row["old_state"]
     state = HostState.from_json(text) if text else HostState(row["host"])
+    dates = Claims(row["dates_true"] or 0.0, row["dates_false"] or 0.0, row["dates_at"])
     counted = row["updated_no"] is not None and row["updated_no"] >= round_no
+    if not counted:
+        dates = dates.after(row["new_true"] or 0, row["new_false"] or 0, now)
     return {
         **row,
+        "dates_true": dates.true,
+        "dates_false": dates.false,
+        "dates_at": dates.at,
         **hostdb_columns(state, clock_now, cfg),
         "state_json": text,
         "class": host_class(row["host"], cfg.schedule),

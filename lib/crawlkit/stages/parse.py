@@ -23,9 +23,17 @@ from crawlkit.parsing.discovery import ParseRules
 from crawlkit.parsing.schemas import FOUND, ITEM_COLUMNS, PARSED_SCHEMA, WRITTEN_SCHEMA
 from crawlkit.parsing.sitemap import read_robots_sitemaps
 from crawlkit.parsing.table_files import CountedBatches, Writer, write_tables
+from crawlkit.rules.frontier.claims import believed_sql
 from crawlkit.tables.ddl import arrow_schema, split_fields
 
-READS = ("captures", "crawldb_log", "fetchlist", "host_ranks", "robots")  # and WARC records
+READS = (
+    "captures",
+    "crawldb_log",
+    "fetchlist",
+    "host_ranks",
+    "hostdb",
+    "robots",
+)  # and WARC records
 WRITES = ("crawldb_log", "links", "pages", "rejects")
 BATCH = 64
 CHILD_BATCHES = 256  # that one child parses: the next one has all to learn again
@@ -214,9 +222,9 @@ def explode_found(rows: Frame) -> Frame:
 _FOUND_NAMES = [name for name, _ in split_fields(FOUND)]
 
 
-def keep_found(flat: Frame, round_id: str, round_no: int, now: float) -> Frame:
+def keep_found(flat: Frame, hostdb: Frame, round_id: str, round_no: int, now: float) -> Frame:
     """Found rows of crawldb_log: one for each distinct target, from the shallowest page (then the
-    smallest key).
+    smallest key). Dates make pages of a host due as far as hostdb believes them.
     """
     best = ", ".join(n for n in _FOUND_NAMES if n not in ("fetch_kind", "due_at"))
     at = f"timestamp_micros({round(now * 1e6)})"
@@ -231,15 +239,19 @@ def keep_found(flat: Frame, round_id: str, round_no: int, now: float) -> Frame:
             FROM {{flat}}
         )
         SELECT {best}, special AS fetch_kind,
-            timestamp_micros(CAST(due * 1e6 AS bigint)) AS due_at,
+            CASE WHEN special <> 'page' OR refuted IS NULL
+                THEN timestamp_micros(CAST(due * 1e6 AS bigint)) END AS due_at,
             'queued' AS state, CASE WHEN special = 'page' THEN 2 ELSE 1 END AS priority_class,
             0e0 AS boost, {at} AS first_seen, {at} AS next_fetch, 0 AS retries, 0 AS n_fetch,
             0 AS n_change, '' AS history, {NO_STRINGS} AS flags, {round_no} AS updated_no,
             '{round_id}' AS round_id, 'parse' AS writer, 'found' AS kind, 0 AS seq,
             false AS force, 'keep' AS mode
-        FROM placed WHERE place = 1
+        FROM placed
+        LEFT JOIN (SELECT host AS refuted FROM {{hostdb}} WHERE NOT ({believed_sql(now)})) AS h
+        ON host = refuted
+        WHERE place = 1
     """
-    return flat.engine.query(query, flat=flat)
+    return flat.engine.query(query, flat=flat, hostdb=hostdb)
 
 
 def count_parsed(counted: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ _SEEN = {
     "copy_url": "CASE WHEN o.stored_url <> c.url THEN o.stored_url END",
     "payload_digest": "c.payload_digest",
     "body_sha256": "p.body_sha256",
-    "text_sha256": "p.text_sha256",
+    "text_sha256": "coalesce(p.text_sha256, p.named_sha256)",
     "simhash": "p.simhash",
     "outlinks": "p.links",
     "page_flags": "p.flags",

@@ -107,6 +107,7 @@ decoded_bytes bigint | length of the decoded body
 body_sha256 string | SHA-256 of the decoded body
 clean_sha256 string | SHA-256 of structure, text and links (HTML)
 text_sha256 string | SHA-256 of the normalised text; null without text
+named_sha256 string | sitemaps and feeds: SHA-256 of the addresses that they name
 simhash bigint | 64-bit SimHash; null without text
 minhash binary | 128 MinHash values, 32-bit little-endian; null without text
 links int | links found

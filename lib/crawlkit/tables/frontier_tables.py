@@ -30,7 +30,7 @@ n_fetch bigint | fetches that got an answer
 n_change bigint | fetches that found a change
 history string | last outcomes, newest last: C changed, U unchanged, N new, E error, ? no evidence
 body_sha256 string | SHA-256 of the decoded body, hex
-text_sha256 string | SHA-256 of the normalised text, hex
+text_sha256 string | SHA-256 of the normalised text, of a sitemap or feed its addresses, hex
 payload_digest string | sha1:BASE32 of the stored payload
 simhash bigint | 64-bit SimHash of the text
 etag string | ETag of the stored copy
@@ -114,6 +114,9 @@ cycle_used bigint | pages fetched in the cycle (politeness.cycle_days) that bega
 cycle_day int | first UTC day of the cycle, days since 1970
 pages bigint | pages ever fetched
 requests bigint | requests ever sent
+dates_true double | visits for a date of a sitemap or feed that found a change; halved in 30 days
+dates_false double | visits for such a date that found none; halved in 30 days
+dates_at timestamp | as of when
 last_ips array<string> | addresses connected to, newest first
 blacklisted boolean | never fetched
 reason string | why blacklisted or blocked

@@ -141,7 +141,7 @@ def _robots_rows(job: Job, round_: Round) -> Frame:
 
 def _replace_found(job: Job, round_: Round, rows: Frame) -> None:
     """Replace a round's discovery records by the best of found rows."""
-    found = p.keep_found(rows, round_.id, round_.no, round_.now)
+    found = p.keep_found(rows, job.read("hostdb"), round_.id, round_.no, round_.now)
     mine = {"round_id": [round_.id], "writer": ["rebuild"]}
     job.tables.replace("crawldb_log", change(found, {"writer": "'rebuild'"}), mine)
 
@@ -326,7 +326,7 @@ def _rebuild_round(job: Job, round_: Round) -> None:
 
 
 def _rebuild_hosts(job: Job, last: Round) -> None:
-    """Rebuild hostdb without what only parts hold (adaptive delays, breakers).
+    """Rebuild hostdb without what only parts and rounds told (delays, breakers, proved dates).
 
     Hosts start at their configured pace.
     """
@@ -338,6 +338,7 @@ def _rebuild_hosts(job: Job, last: Round) -> None:
             job.read("fetchlist"),
             job.read("captures"),
             none,
+            job.read("crawldb_log").where("false"),
             last,
             time.time(),
             job.cfg,

@@ -96,7 +96,10 @@ def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
     if row.get("body_sha256") is None or seen.get("truncated"):
         return None
     if row.get("text_sha256") and seen.get("text_sha256"):
-        return bool(row["text_sha256"] != seen["text_sha256"])
+        if row["text_sha256"] != seen["text_sha256"]:
+            return True
+        is_list = row.get("fetch_kind") in ("sitemap", "feed")  # other dates are a claim alone
+        return None if is_list and row["body_sha256"] != seen.get("body_sha256") else False
     if seen.get("body_sha256") is None:
         return None
     return bool(row["body_sha256"] != seen["body_sha256"])

@@ -1,0 +1,53 @@
+"""How far the dates are believed that a host's sitemaps and feeds give for its pages.
+
+A date after our copy makes a page due. The visit shows whether it was true: the page has changed,
+or it has not. A host's counts of both lose half of their weight in `HALF_LIFE_S`, so a host whose
+dates were refuted is tried again, ever more seldom while they stay wrong.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+HALF_LIFE_S = 30 * 86_400.0
+LEAST_PRECISION = 0.3  # below it pages keep their own interval
+MOST = 64.0  # of each count: it is forgotten in a few half-lives
+
+
+class Claims(NamedTuple):
+    """Visits that a date made due: the page had changed (`true`) or not, as of `at` (Unix s)."""
+
+    true: float = 0.0
+    false: float = 0.0
+    at: float | None = None
+
+    def after(self, true: int, false: int, now: float) -> Claims:
+        """The counts after some more visits."""
+        if not true and not false:
+            return self
+        kept = 0.0 if self.at is None else 0.5 ** (max(now - self.at, 0.0) / HALF_LIFE_S)
+        return Claims(min(self.true * kept + true, MOST), min(self.false * kept + false, MOST), now)
+
+
+def believed_sql(now: float) -> str:
+    """Whether a row of hostdb (or none) lets dates make pages due at `now` (Unix s): its precision,
+    with one true date for a start.
+    """
+    age_s = f"greatest({now!r} - coalesce(unix_micros(dates_at) / 1e6, {now!r}), 0e0)"
+    kept = f"power(5e-1, {age_s} / {HALF_LIFE_S!r})"
+    true, false = "coalesce(dates_true, 0e0)", "coalesce(dates_false, 0e0)"
+    return f"({true} * {kept} + 1e0) >= {LEAST_PRECISION!r} * (({true} + {false}) * {kept} + 1e0)"
+
+
+def tested_sql(row: str, new: str, now: float) -> str:
+    """Whether a visit tested a date: a fetched page was due before its own interval was over, and
+    not by an order of this round.
+
+    row, new: names of its crawldb row before the visit and after it.
+    """
+    own_us = f"unix_micros({row}.last_fetch) + {row}.interval_s * 1e6"
+    return (
+        f"{row}.state = 'fetched' AND coalesce({row}.fetch_kind, 'page') = 'page'"
+        f" AND {new}.state = 'fetched' AND unix_micros({row}.next_fetch) < {own_us} - 1e6"
+        f" AND unix_micros({row}.next_fetch) <> {round(now * 1e6)}"
+    )
