@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from crawlkit.version import __version__
+
+__all__ = ["__version__", "open"]
+
 if TYPE_CHECKING:
     from os import PathLike
 
     from crawlkit.reading.crawl_data import CrawlData
-
-__version__ = "0.1.0"
 
 
 def open(

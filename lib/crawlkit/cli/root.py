@@ -9,7 +9,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from crawlkit import __version__
+from crawlkit.version import __version__
 
 HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(

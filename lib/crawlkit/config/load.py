@@ -126,6 +126,7 @@ def explain_errors(
 
 
 def assign(tree: dict[str, Any], dotted: str) -> None:
+    """Set `section.key=value` (YAML) in a tree of settings. Raises ConfigError."""
     key, sep, raw = dotted.partition("=")
     if not sep or not re.fullmatch(r"[A-Za-z_][\w]*(\.[A-Za-z_][\w]*)+", key):
         raise ConfigError(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from crawlkit import __version__
 from crawlkit.config.section import Section, of_host, setting
+from crawlkit.version import __version__
 
 PLACEHOLDER_INFO_URL = "https://example.invalid/crawler"
 

@@ -14,7 +14,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
 
-from crawlkit import __version__
 from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.objects import StoreUnavailable
@@ -25,6 +24,7 @@ from crawlkit.control.forms import ERRORS
 from crawlkit.crawl.state import CrawlError, Place
 from crawlkit.outcomes import Refused
 from crawlkit.rules.frontier.command_rules import BadCommand
+from crawlkit.version import __version__
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 # they show nothing of the crawl

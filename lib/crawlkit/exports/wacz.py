@@ -14,11 +14,11 @@ from typing import Any, BinaryIO
 
 import pyarrow.dataset as ds
 
-import crawlkit
 from crawlkit.exports.cdxj import COLUMNS, entry_line, gzip_blocks
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source
 from crawlkit.exports.wet import texts
+from crawlkit.version import __version__
 
 VERSION = "1.1.1"
 BLOCK_LINES = 300
@@ -144,7 +144,7 @@ def _package(
         "profile": "data-package",
         "wacz_version": VERSION,
         "title": title,
-        "software": f"crawlkit/{crawlkit.__version__}",
+        "software": f"crawlkit/{__version__}",
         "created": created,
         "resources": resources,
     }

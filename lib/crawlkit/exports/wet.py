@@ -15,7 +15,6 @@ import pyarrow.dataset as ds
 from isal import igzip
 from warcio.statusandheaders import StatusAndHeaders
 
-import crawlkit
 from crawlkit.adapters.warc.reader import WarcRecord, iter_records
 from crawlkit.adapters.warc.writer import warc_date
 from crawlkit.exports.files import atomic
@@ -26,6 +25,7 @@ from crawlkit.rules.http.content_types import kind_of
 from crawlkit.rules.page.page import parse_page
 from crawlkit.rules.warc.digests import sha1_digest
 from crawlkit.rules.warc.stored_http import target_uri
+from crawlkit.version import __version__
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:crawlkit:export")
 # The WAT path of each kind of link: its place in the markup.
@@ -211,7 +211,7 @@ def _info(filename: str, source: Source) -> bytes:
     ]
     return frame_record(
         fields,
-        f"software: crawlkit/{crawlkit.__version__}\r\nformat: WARC File Format 1.0\r\nisPartOf:"
+        f"software: crawlkit/{__version__}\r\nformat: WARC File Format 1.0\r\nisPartOf:"
         f" {source.cfg.crawl.id}\r\n".encode(),
     )
 

@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Callable
 
-from crawlkit import __version__
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.parsing.discovery import (
     FoundRow,
@@ -27,6 +26,7 @@ from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.links import Link
 from crawlkit.rules.page.page import Page, parse_page
 from crawlkit.rules.url.pattern import url_shape
+from crawlkit.version import __version__
 
 Headers = list[tuple[str, str]]
 ReadRecord = Callable[[str, int, int], tuple[Headers, bytes]]  # (file, offset, length)

@@ -7,13 +7,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from crawlkit import __version__
 from crawlkit.outcomes import Reason
 from crawlkit.parsing.discovery import ParsedRow, ParseRules, Row, add_found, add_reject, new_result
 from crawlkit.rules.feeds.collect import Sitemap
 from crawlkit.rules.feeds.sitemaps import FEEDS, parse
 from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.encoding import header_charset
+from crawlkit.version import __version__
 
 
 def read_sitemap(out: ParsedRow, item: Row, body: bytes, cut: bool, rules: ParseRules) -> bool:

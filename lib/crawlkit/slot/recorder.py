@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
-import crawlkit
 from crawlkit.adapters.net.site_logins import SESSION
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import Record, WarcFile, encode, encode_part, part_key
@@ -26,6 +25,7 @@ from crawlkit.outcomes import Outcome
 from crawlkit.rules.http.conditional import validators
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.slot.request_log import RequestLog
+from crawlkit.version import __version__
 
 LOG_NAMES: dict[type, str] = {Capture: "capture", RobotsCopy: "robots"}
 UNTOUCHED = (Outcome.DEFERRED, Outcome.ROBOTS_CACHED)  # outcomes that change no row of the frontier
@@ -79,7 +79,7 @@ class Recorder:
         self._stored, self._about = stored, about
         self._roll_s = cfg.warc.roll_s
         info = {
-            "software": f"crawlkit/{crawlkit.__version__}",
+            "software": f"crawlkit/{__version__}",
             "isPartOf": cfg.crawl.id,
             "http-header-user-agent": cfg.agent.user_agent,
             "robots": "obey",
