@@ -117,7 +117,9 @@ def generate(
         if not domains:
             yield Plan(None, left_out)
             return
-        beside = buckets_beside(domains) if split else []
+        # a lead from one of the two rounds to the other waits for a round that is not split
+        plain = _count_domains(due, tables.hostdb, cfg, ())[0] if split else []
+        beside = buckets_beside(plain)
         if beside:
             due = due.where(f"host_bucket NOT IN ({', '.join(map(str, beside))})")
             leads = [lead for lead in leads if lead.host_bucket not in beside]
