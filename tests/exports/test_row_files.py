@@ -53,8 +53,9 @@ def test_csv(tmp_path):
 
 def test_duckdb_tells_null_and_an_empty_text_apart(tmp_path):
     write_rows(table().select(["text", "n"]).slice(0, 4).to_batches(), "csv", tmp_path / "x.csv")
-    read = duckdb.sql(f"SELECT text FROM read_csv('{tmp_path}/x.csv', allow_quoted_nulls=false)")
-    assert [r[0] for r in read.fetchall()] == HOSTILE[:4]
+    sql = f"SELECT text FROM read_csv('{tmp_path}/x.csv', allow_quoted_nulls=false)"
+    with duckdb.connect() as db:  # of its own: another test may have left a result in the default
+        assert [r[0] for r in db.execute(sql).fetchall()] == HOSTILE[:4]
 
 
 def test_json_lines(tmp_path):

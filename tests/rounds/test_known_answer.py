@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import Counter
@@ -257,7 +258,7 @@ def test_packing_keeps_every_record(crawled, tmp_path):
         for r in collect(job.read("captures").select("capture_id", "payload_digest", "url"))
     }
     done = maintain(job, time.time())
-    assert done["packed"]["files_out"] > 0
+    assert done["packed"]["files_out"] > 0, sorted(os.listdir(job.crawl.warc_place))
     assert {
         r.capture_id: (r.payload_digest, r.url)
         for r in collect(job.read("captures").select("capture_id", "payload_digest", "url"))

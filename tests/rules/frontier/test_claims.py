@@ -18,7 +18,7 @@ def believed(true: float | None, false: float | None, age: float | None) -> bool
     )
     query = believed_sql(NOW).replace("unix_micros", "epoch_us")
     columns = f"{at} AS dates_at, CAST(? AS double) AS dates_true, CAST(? AS double) AS dates_false"
-    return duckdb.execute(f"SELECT {query} FROM (SELECT {columns})", [true, false]).fetchone()[0]
+    return duckdb.execute(f"SELECT {query} FROM (SELECT {columns})", [true, false]).fetchall()[0][0]
 
 
 @pytest.mark.parametrize(

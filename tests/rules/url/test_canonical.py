@@ -370,5 +370,5 @@ def test_long_input_is_linear(url):
 )
 def test_a_host_is_the_splits_and_the_patterns(url):
     assert canonicalize(url) == url
-    said = duckdb.execute(f"SELECT {host_sql('url')} FROM (SELECT ? AS url)", [url]).fetchone()[0]
+    [(said,)] = duckdb.execute(f"SELECT {host_sql('url')} FROM (SELECT ? AS url)", [url]).fetchall()
     assert host_of(url) == split(url).host == said
