@@ -30,13 +30,14 @@ class FetchItem:
     depth: int | None = None  # of the frontier row; None: robots
     redirects: int | None = None
     priority_class: int | None = None
+    sent_url: str | None = None  # how it is requested, where not as `url`
     # validators and digest of the stored copy (pages)
     etag: str | None = None
     last_modified: str | None = None
     prev_payload_digest: str | None = None  # "sha1:BASE32"
     prev_capture_id: str | None = None
     prev_fetched_at: float | None = None  # WARC-Date of the stored copy
-    prev_copy_url: str | None = None  # where the stored copy is another URL's
+    prev_copy_url: str | None = None  # where the stored copy was not requested as `url`
     # robots rows only
     robots_status: int | None = None  # None: never fetched
     robots_body: bytes | None = None
@@ -145,6 +146,8 @@ class Capture:
     planned_depth: int | None = None  # of the frontier row, as are the next two
     planned_redirects: int | None = None
     planned_class: int | None = None
+    sent_url: str | None = None  # where not as `url`
+    redirect_sent_url: str | None = None  # where not as `redirect_to`
 
 
 @dataclass(slots=True)

@@ -23,7 +23,8 @@ def answer(given: dict[str, Any], case_dir: Path) -> dict[str, Any]:
     anchors = [link for link in usable if link.kind in ("a", "area")]
     flags: dict[str, set[str]] = {}
     for link in anchors:
-        flags[link.url] = flags.get(link.url, set(link.flags)) & set(link.flags)
+        told = {"nofollow", "sponsored", "ugc"}.intersection(link.rel.split())
+        flags[link.url] = flags.get(link.url, told) & told
     return {
         "links": list(dict.fromkeys(link.url for link in anchors)),
         "base": found.base,

@@ -122,4 +122,4 @@ def refusal_of_hop(page: str, target: str | None, hops: int) -> Reason | None:
     out = new_result("")
     link = Link("redirect", target)
     add_links(out, item | {"depth": 0, "redirects": hops}, [link], ParseRules(Config(), NOW))
-    return out["links"][0][-1]
+    return out["links"][0][-2]

@@ -32,6 +32,10 @@ Headers = list[tuple[str, str]]
 ReadRecord = Callable[[str, int, int], tuple[Headers, bytes]]  # (file, offset, length)
 
 
+def _redirect_link(item: Row) -> Link:
+    return Link("redirect", item["redirect_to"], sent_url=item["redirect_sent_url"])
+
+
 def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
     """The row of PARSED_SCHEMA for one item (ITEM_COLUMNS).
 
@@ -40,7 +44,7 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
     """
     out = new_result(item["capture_id"])
     if item["outcome"] == "redirected":
-        add_links(out, item, [Link("redirect", item["redirect_to"])], rules)
+        add_links(out, item, [_redirect_link(item)], rules)
         return out
     try:
         headers, payload = read(item["file"], item["offset"], item["length"])

@@ -34,13 +34,17 @@ _PLAIN_KINDS = frozenset(
 MAX_CELL_CHARS = 2000
 KNOWN_URLS = 20_000  # that a task remembers: the links of a site's pages are mostly the same
 # the columns of `links`, but for capture_id and round_id
-LinkRow = tuple[int, bytes, str, bytes | None, str, str | None, str, str, str, Reason | None]
+LinkRow = tuple[
+    int, bytes, str, bytes | None, str, str | None, str, str, str, Reason | None, str | None
+]
 # item, reason, detail
 RejectRow = tuple[str, str, str]
 
 
 class FoundRow(NamedTuple):
-    """A URL for the frontier. due_at: Unix s from which its content is known to be newer."""
+    """A URL for the frontier. due_at: Unix s from which its content is known to be newer;
+    sent_url: how it is requested, where not as `url`.
+    """
 
     url_key: bytes
     url: str
@@ -53,6 +57,7 @@ class FoundRow(NamedTuple):
     redirects: int
     parent_key: bytes | None
     due_at: float | None
+    sent_url: str | None
 
 
 class ParsedRow(TypedDict):
@@ -128,7 +133,7 @@ def add_reject(out: ParsedRow, item: str, reason: Reason, detail: str) -> None:
     out["rejects"].append((item[:MAX_CELL_CHARS], reason, detail[:MAX_CELL_CHARS]))
 
 
-def add_found(
+def add_found(  # noqa: PLR0913 - the columns of a found row
     out: ParsedRow,
     rules: ParseRules,
     url: str,
@@ -138,11 +143,12 @@ def add_found(
     parent_key: bytes | None,
     due_at: float | None = None,
     redirects: int = 0,
+    sent_url: str | None = None,
 ) -> None:
     """Record a URL for the frontier (FoundRow)."""
     key, host = rules.located[url]
     place = (*rules.place_of(host), source, fetch_kind, depth, redirects, parent_key, due_at)
-    out["found"].append(FoundRow(key, url, host, *place))
+    out["found"].append(FoundRow(key, url, host, *place, sent_url))
 
 
 def add_links(out: ParsedRow, item: Row, links: Iterable[Link], rules: ParseRules) -> None:
@@ -152,7 +158,7 @@ def add_links(out: ParsedRow, item: Row, links: Iterable[Link], rules: ParseRule
     cap = parse.outlinks_low_quality if item["quality"] < parse.low_quality else parse.outlinks
     from_key, from_url = item["url_key"], item["url"]
     reasons = rules.scope_at(item["depth"] + 1, True)
-    for n, (kind, url, anchor, rel, _, refused, _) in enumerate(links):
+    for n, (kind, url, anchor, rel, _, refused, _, sent_url) in enumerate(links):
         key, host = None, None
         if refused is None or refused == Reason.NOFOLLOW:
             key, host = located[url]
@@ -164,14 +170,16 @@ def add_links(out: ParsedRow, item: Row, links: Iterable[Link], rules: ParseRule
                     refused = Reason.OUTLINK_CAP
                 else:
                     seen.add(url)
-                    _add_target(out, kind, url, item, rules)
+                    _add_target(out, kind, url, sent_url, item, rules)
         if refused is not None:
             url = url[:MAX_CELL_CHARS]
         cells = anchor[:MAX_CELL_CHARS], rel[:MAX_CELL_CHARS], kind, refused
-        rows.append((n, from_key, from_url, key, url, host, *cells))
+        rows.append((n, from_key, from_url, key, url, host, *cells, sent_url))
 
 
-def _add_target(out: ParsedRow, kind: str, url: str, item: Row, rules: ParseRules) -> None:
+def _add_target(
+    out: ParsedRow, kind: str, url: str, sent_url: str | None, item: Row, rules: ParseRules
+) -> None:
     """Record the target of a link for the frontier."""
     is_redirect = kind == "redirect"
     depth = item["depth"] + (not is_redirect)
@@ -179,7 +187,17 @@ def _add_target(out: ParsedRow, kind: str, url: str, item: Row, rules: ParseRule
     fetch_kind = item["kind"] if is_redirect else "feed" if kind == "feed" else "page"
     redirects = item["redirects"] + 1 if is_redirect else 0
     key = item["url_key"]
-    add_found(out, rules, url, depth, source, fetch_kind, key, redirects=redirects)
+    add_found(
+        out,
+        rules,
+        url,
+        depth,
+        source,
+        fetch_kind,
+        key,
+        redirects=redirects,
+        sent_url=sent_url,
+    )
 
 
 def _refuse_link(kind: str, url: str, item: Row, rules: ParseRules) -> Reason | None:

@@ -18,6 +18,7 @@ ITEM_COLUMNS = (
     "content_type string",
     "truncated string",
     "redirect_to string",
+    "redirect_sent_url string",
     "quality double",
     "file string",
     "offset bigint",
@@ -35,7 +36,8 @@ _LINK = ", ".join(
 )
 FOUND = (
     "url_key: binary, url: string, host: string, domain: string, host_bucket: int, source: string,"
-    " fetch_kind: string, depth: int, redirects: int, parent_key: binary, due_at: double"
+    " fetch_kind: string, depth: int, redirects: int, parent_key: binary, due_at: double,"
+    " sent_url: string"
 )
 # one row for each item; page is null for redirects and rejects
 PARSED_SCHEMA = (

@@ -37,7 +37,9 @@ def read_sitemap(out: ParsedRow, item: Row, body: bytes, cut: bool, rules: Parse
         reason = rules.refuse(url, depth, fetch_kind == "page")
         if reason is None:
             due_at = lastmod if lastmod is not None and lastmod <= rules.now else None
-            add_found(out, rules, url, depth, kind, fetch_kind, item["url_key"], due_at)
+            sent_url = sitemap.spellings.get(url)
+            key = item["url_key"]
+            add_found(out, rules, url, depth, kind, fetch_kind, key, due_at, sent_url=sent_url)
         else:
             add_reject(out, url, reason, f"named by {item['url']}")
     for url in sitemap.refused:

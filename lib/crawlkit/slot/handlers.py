@@ -57,22 +57,32 @@ class Handlers:
         state = self._hosts.pacer.state(ticket.host)
         hop = self._next_hop(job, answer)
         if hop is None:
-            await self._ledger.store_answer(item, judged, answer, ticket.delay_s, state)
+            asked = replace(item, sent_url=self._spelling(item, url))
+            await self._ledger.store_answer(asked, judged, answer, ticket.delay_s, state)
         else:
-            asked = replace(item, url=url, url_key=url_key(url))
+            asked = replace(item, url=url, url_key=url_key(url), sent_url=None)
             to = Judged(Outcome.REDIRECTED, None, None, canonicalize(hop.url, None, self._policy))
             await self._ledger.store_answer(
                 asked, to, answer, ticket.delay_s, state, is_outcome=False
             )
-            sent = (*(job.sent or (Sent(item.url),)), hop)
+            sent = (*(job.sent or (Sent(url),)), hop)
             self._hosts.pacer.push(ticket.host, PageJob(item, job.origin, sent), urgent=True)
         self._sender.release_body(answer)
+
+    def _spelling(self, item: FetchItem, url: str) -> str | None:
+        """How a row is requested from now on, where not as its URL: as the server spelled it last
+        (`url`: of the visit's last request), unless that is another page of a session.
+        """
+        if url == item.url:
+            return None
+        is_same = canonicalize(url, None, self._policy) == item.url
+        return url if is_same else item.sent_url
 
     def _next_hop(self, job: PageJob, answer: Answer) -> Sent | None:
         """The next request of the same visit; None: this answer is the row's outcome."""
         has_session = job.origin.host in self._cookie_hosts
         return next_hop(
-            job.sent or (Sent(job.item.url),),
+            job.sent or (Sent(job.url),),
             answer.status,
             answer.header("location"),
             answer.header("set-cookie") is not None,

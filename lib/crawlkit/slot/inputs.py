@@ -122,7 +122,9 @@ def read_earlier(objects: Objects, round_id: str, slot: int) -> EarlierAttempts:
                     and not r.truncated
                     and r.started is not None
                 ):
-                    e.stored.setdefault(r.payload_digest, Stored(r.capture_id, r.url, r.started))
+                    e.stored.setdefault(
+                        r.payload_digest, Stored(r.capture_id, r.sent_url or r.url, r.started)
+                    )
             elif isinstance(r, HostState):
                 e.states[r.host] = r
             elif isinstance(r, RobotsCopy):

@@ -119,6 +119,8 @@ class Ledger:
             planned_depth=item.depth,
             planned_redirects=item.redirects,
             planned_class=item.priority_class,
+            sent_url=item.sent_url,
+            redirect_sent_url=judged.redirect_sent_url,
         )
 
     def _count(self, judged: Judged) -> None:

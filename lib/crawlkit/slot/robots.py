@@ -69,7 +69,7 @@ class PageJob:
     @property
     def url(self) -> str:
         """What is requested."""
-        return self.sent[-1].url if self.sent else self.item.url
+        return self.sent[-1].url if self.sent else self.item.sent_url or self.item.url
 
 
 @dataclass(slots=True, eq=False)

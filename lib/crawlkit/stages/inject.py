@@ -225,4 +225,5 @@ def _make_found(seed: Seed, key: bytes, source: str, now: float, buckets: int) -
         priority_class=seed.priority_class,
         boost=seed.boost,
         fetch_kind=seed.fetch_kind,
+        sent_url=seed.sent_url,
     )

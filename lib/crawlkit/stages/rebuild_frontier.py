@@ -29,6 +29,7 @@ _EVENT = {
     "seq": "bigint",
     "now": "double",
     "url": "string",
+    "sent_url": "string",
     "source": "string",
     "fetch_kind": "string",
     "depth": "int",
@@ -70,7 +71,7 @@ def outcomes(captures: Frame, pages: Frame, rounds: Frame) -> Frame:
     done = engine.query(query, captures=captures, rounds=rounds)
     seen = seen_of(done, pages, captures)
     about = {"url_key": "s.url_key", "no": "c.no", "phase": str(FETCHED), "seq": "0"}
-    about |= {"now": "c.now", "url": "c.url", "fetch_kind": "c.kind"}
+    about |= {"now": "c.now", "url": "c.url", "sent_url": "c.sent_url", "fetch_kind": "c.kind"}
     about |= {name: f"c.{kept}" for name, kept in _PLANNED.items()}
     columns = [f"s.{c}" for c in seen.columns if c != "url_key"]
     query = f"""
@@ -84,13 +85,22 @@ def link_events(links: Frame, captures: Frame, rounds: Frame) -> Frame:
     """Events of the links that a page's reading brought into the frontier: of a round's the
     shallowest, as parse chooses.
     """
-    same = ("url_key", "url", "source", "fetch_kind", "depth", "redirects", "parent_key")
+    same = (
+        "url_key",
+        "url",
+        "sent_url",
+        "source",
+        "fetch_kind",
+        "depth",
+        "redirects",
+        "parent_key",
+    )
     event = {name: f"b.{name}" for name in same}
     event |= {"no": "r.no", "now": "r.now", "phase": str(READ), "seq": "0"}
     event["fetch_kind"] = "coalesce(b.special, 'page')"
     query = f"""
         WITH named AS (
-            SELECT l.to_key AS url_key, l.round_id, l.to_url AS url,
+            SELECT l.to_key AS url_key, l.round_id, l.to_url AS url, l.sent_url, l.n,
                 CASE WHEN l.kind IN ('redirect', 'canonical') THEN l.kind ELSE 'link' END AS source,
                 coalesce(c.planned_depth, 0)
                     + CASE WHEN l.kind = 'redirect' THEN 0 ELSE 1 END AS depth,
@@ -107,7 +117,7 @@ def link_events(links: Frame, captures: Frame, rounds: Frame) -> Frame:
                 max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
                     OVER (PARTITION BY url_key, round_id) AS special,
                 row_number() OVER (PARTITION BY url_key, round_id
-                    ORDER BY depth, redirects, parent_key, url, source) AS place
+                    ORDER BY depth, redirects, parent_key, url, source, n) AS place
             FROM named
         )
         SELECT /*+ BROADCAST(r) */ {_event(event)}

@@ -46,7 +46,8 @@ _SEEN = {
     "content_length": "c.body_bytes",
     "capture_id": "CASE WHEN o.stored_at IS NULL THEN c.capture_id ELSE c.revisit_of END",
     "fetched_at": "unix_micros(coalesce(o.stored_at, c.started)) / 1e6",
-    "copy_url": "CASE WHEN o.stored_url <> c.url THEN o.stored_url END",
+    "copy_url": "CASE WHEN o.stored_url IS NULL THEN c.sent_url"
+    " WHEN o.stored_url <> c.url THEN o.stored_url END",
     "payload_digest": "c.payload_digest",
     "body_sha256": "p.body_sha256",
     "text_sha256": "coalesce(p.text_sha256, p.named_sha256)",
@@ -54,6 +55,7 @@ _SEEN = {
     "outlinks": "p.links",
     "page_flags": "p.flags",
     "retry_wait_s": "c.retry_wait_s",
+    "sent_url": "c.sent_url",
 }
 _PREFIX = "seen_"
 
@@ -123,7 +125,7 @@ def seen_of(done: Frame, pages: Frame, captures: Frame) -> Frame:
         SELECT c.url_key, c.capture_id AS captured, {seen} FROM {{done}} AS c
         LEFT JOIN {{pages}} AS p ON c.capture_id = p.capture_id
         LEFT JOIN (
-            SELECT capture_id, url AS stored_url, started AS stored_at
+            SELECT capture_id, coalesce(sent_url, url) AS stored_url, started AS stored_at
             FROM {{captures}} WHERE record_type = 'response'
         ) AS o ON c.revisit_of = o.capture_id
         """,

@@ -47,6 +47,8 @@ is_outcome boolean | false: a stored record beside the outcome (robots hop, seco
 planned_depth int | links from a seed, when it was planned
 planned_redirects int | hops of the redirect chain, when it was planned
 planned_class int | priority class, when it was planned
+sent_url string | the URL as it was sent, where that is not url (WARC-Target-URI)
+redirect_sent_url string | the target as the answer spells it, where that is not redirect_to
 """,
         also="Read by `crawlkit audit`.",
     ),
@@ -132,6 +134,7 @@ anchor string | anchor text
 rel string | rel
 kind string | a, area, canonical, redirect, image ...
 refused string | reason why it does not enter the frontier
+sent_url string | how it is requested: as the page spells it, where that is not to_url
 """,
     ),
     make_table(

@@ -39,9 +39,10 @@ content_type string | media type of the stored copy
 content_length bigint | stored payload, bytes
 capture_id string | capture of the stored copy
 fetched_at timestamp | WARC-Date of the stored copy
-copy_url string | URL of the stored copy where it is another's, to which revisit records refer
+copy_url string | URL of the stored copy where it is not url, to which revisit records refer
 outlinks int | links found on the stored copy
 flags array<string> | duplicate_of, redirect_too_long, noindex, soft404 ...
+sent_url string | how it is requested, where not as url: as found, or as the server last spelled it
 """
 
 _FOUND = (

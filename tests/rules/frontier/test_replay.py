@@ -15,6 +15,7 @@ NULL = dict.fromkeys(
         "source",
         "parent_key",
         "boost",
+        "sent_url",
         "due_at",
         "force",
         "mode",

@@ -11,7 +11,7 @@ from crawlkit.rules.page.links import (
 )
 from crawlkit.rules.page.markup import read_html, srcset_urls
 from crawlkit.rules.url import canonical
-from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
+from crawlkit.rules.url.canonical import UrlPolicy, as_found, canonicalize
 from hypothesis import given, strategies as st
 
 from tests.cputime import within
@@ -44,7 +44,7 @@ def test_kinds_order_and_refusals():
         ("image", "http://site.example/p", Reason.MEDIA_NOT_CRAWLED),
         ("media", "http://site.example/v", Reason.MEDIA_NOT_CRAWLED),
     ]
-    assert found.links[3].anchor == "one" and found.links[3].flags == ["nofollow", "ugc"]
+    assert found.links[3].anchor == "one" and found.links[3].rel.split() == ["nofollow", "ugc"]
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,10 @@ POLICIES = st.sampled_from(
 @given(BASES, POLICIES, st.text("ab1./-_#", max_size=9) | st.just("index.html"))
 def test_a_plain_reference_is_what_the_whole_way_makes_of_it(base, policy, reference):
     try:
-        expected = canonicalize(reference, base, policy), None
+        url = canonicalize(reference, base, policy)
+        expected = url, None, as_found(reference, url, base, policy)
     except Refused as e:
-        expected = reference, e.reason
+        expected = reference, e.reason, None
     assert _Known(base, "utf-8", policy)[reference] == expected
 
 

@@ -12,6 +12,7 @@ from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url import canonical as urls
 from crawlkit.rules.url.canonical import (
     UrlPolicy,
+    as_found,
     canonical_many,
     canonicalize,
     host_of,
@@ -131,6 +132,34 @@ def test_urlcanon_idempotence_rows():
     for url in json.loads(shared("suites/urlcanon/idempotence.json").read_text("utf-8")):
         once = canonical(url)
         assert isinstance(once, Reason) or canonical(once) == once
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        (
+            "http://a.example/m.php?name=N&file=a&utm_source=x",
+            "http://a.example/m.php?name=N&file=a",
+        ),
+        ("http://a.example/%7euser/%2f", "http://a.example/%7euser/%2f"),
+        ("http://a.example/x;jsessionid=1?b=%c3%bc&a", "http://a.example/x?b=%c3%bc&a"),
+        ("HTTP://u:p@A.example:80/q?b=100%&a#f", "http://a.example/q?b=100%&a"),
+        ("http://a.example/?a=1&b=2", None),
+        ("http://a.example/?b=2&utm_source=x", None),
+        ("http://a.example/b/../\u00fc?x", None),
+    ],
+)
+def test_a_request_keeps_the_spelling_as_found(url, sent):
+    known = canonicalize(url)
+    assert as_found(url, known) == sent
+    assert sent is None or canonicalize(sent) == known
+
+
+@given(st.text("ab?&=%/;.#27eé ", max_size=20))
+def test_the_spelling_as_found_has_the_same_key(text):
+    url = canonicalize(f"http://a.example/{text}")
+    sent = as_found(f"/{text}", url, "http://a.example/x")
+    assert sent is None or (sent != url and canonicalize(sent) == url)
 
 
 @pytest.mark.parametrize(

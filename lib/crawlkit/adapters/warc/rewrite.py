@@ -36,6 +36,7 @@ KEPT = (
     "planned_depth",
     "planned_redirects",
     "planned_class",
+    "sent_url",
 )
 _GZIP = b"\x1f\x8b"
 Gone = Callable[[WarcRecord], bool]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from crawlkit.outcomes import Refused
 from crawlkit.rules.feeds.xml_scanner import EVENTS_AN_ADDRESS, Scanner, has_reference
-from crawlkit.rules.url.canonical import UrlPolicy, canonicalize
+from crawlkit.rules.url.canonical import UrlPolicy, as_found, canonicalize
 
 MAX_ENTRIES = 50_000
 # white space and characters that nobody sees, which editors leave round an address
@@ -38,7 +38,8 @@ class Sitemap:
 
     `sitemaps` are the children of an index, with their lastmod. `refused` are addresses outside
     what this sitemap may name; `bad_entries` counts entries without a usable address. `partial`: a
-    limit or a fault ended the reading.
+    limit or a fault ended the reading. `spellings`: how an address is requested, where not as it
+    stands here.
     """
 
     kind: str = "none"
@@ -48,6 +49,7 @@ class Sitemap:
     bad_entries: int = 0
     partial: bool = False
     decoded_bytes: int = 0
+    spellings: dict[str, str] = field(default_factory=dict)
 
 
 class Full(Exception):
@@ -83,9 +85,13 @@ class Collector:
         if not text or (self.declared and has_reference(text)):
             return None
         try:
-            return canonicalize(text, base, self._policy)
+            url = canonicalize(text, base, self._policy)
         except Refused:
             return None
+        sent_url = as_found(text, url, base, self._policy)
+        if sent_url is not None:
+            self.out.spellings.setdefault(url, sent_url)
+        return url
 
     def page(self, text: str, base: str | None = None) -> Entry | None:
         """The entry of an address, new or known; None if it is bad or refused."""

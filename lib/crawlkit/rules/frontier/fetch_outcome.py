@@ -27,12 +27,15 @@ _REFUSALS = NEVER_SENT | {Reason.CONTENT_TYPE}
 
 
 class Judged(NamedTuple):
-    """`redirect_to` is canonical; set with outcome redirected only."""
+    """`redirect_to` is canonical, `redirect_sent_url` how it is requested where not so; set with
+    outcome redirected only.
+    """
 
     outcome: Outcome
     reason: Reason | None = None
     detail: str | None = None
     redirect_to: str | None = None
+    redirect_sent_url: str | None = None
 
 
 def judge(
@@ -70,7 +73,7 @@ def judge(
             allow,
         )
         if hop.target is not None:
-            return Judged(Outcome.REDIRECTED, redirect_to=hop.target)
+            return Judged(Outcome.REDIRECTED, None, None, hop.target, hop.sent_url)
         return Judged(Outcome.HTTP_ERROR, hop.reason or Reason.HTTP_3XX, hop.detail or None)
     other = Reason.HTTP_4XX if 400 <= status < 500 else Reason.HTTP_5XX
     return Judged(Outcome.HTTP_ERROR, _BY_STATUS.get(status, other))

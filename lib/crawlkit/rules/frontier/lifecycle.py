@@ -57,6 +57,7 @@ def found_row(  # noqa: PLR0913 - the columns a new row can differ in
     priority_class: int = 2,
     boost: float = 0.0,
     fetch_kind: str = "page",
+    sent_url: str | None = None,
 ) -> Row:
     """The row of a URL seen for the first time: queued and due at once."""
     return {
@@ -73,6 +74,7 @@ def found_row(  # noqa: PLR0913 - the columns a new row can differ in
         "parent_key": parent_key,
         "source": source,
         "fetch_kind": fetch_kind,
+        "sent_url": sent_url,
         "first_seen": now,
         "next_fetch": now,
         "retries": 0,
@@ -108,9 +110,9 @@ def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
 def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: Config) -> Row:
     """The row after a planned fetch. Times are Unix s.
 
-    seen: outcome, reason, detail, status, and for stored copies record_type, truncated,
-    body_sha256, text_sha256, payload_digest, simhash, etag, last_modified, content_type,
-    content_length, capture_id, fetched_at, outlinks, page_flags, retry_wait_s.
+    seen: outcome, reason, detail, status, sent_url (null: as `url`), and for stored copies
+    record_type, truncated, body_sha256, text_sha256, payload_digest, simhash, etag, last_modified,
+    content_type, content_length, capture_id, fetched_at, outlinks, page_flags, retry_wait_s.
     """
     outcome = Outcome(seen["outcome"])
     if outcome is Outcome.DEFERRED:
@@ -172,6 +174,8 @@ def _after_answer(
     }
     if outcome is Outcome.FETCHED:
         _keep_copy(new, seen)
+    if outcome is Outcome.FETCHED:
+        new["sent_url"] = seen.get("sent_url")
     for name in ("etag", "last_modified"):
         if outcome is Outcome.FETCHED or seen.get(name):
             new[name] = seen.get(name)

@@ -28,9 +28,9 @@ def replay(key: bytes, events: Iterable[Mapping[str, Any]], cfg: Config) -> Row:
 
     events: at least one, ordered by no, phase, seq.
 
-    Each has no (number of the round), now (its nominal time), url, depth, redirects, fetch_kind,
-    priority_class (null: not known) and either `seen` (an outcome, as next_row takes it) or source,
-    parent_key, boost, due_at, force, mode (a sighting).
+    Each has no (number of the round), now (its nominal time), url, sent_url, depth, redirects,
+    fetch_kind, priority_class (null: not known) and either `seen` (an outcome, as next_row takes
+    it) or source, parent_key, boost, due_at, force, mode (a sighting).
     """
     row: Row | None = None
     state_no: int | None = None
@@ -74,6 +74,7 @@ def _first(key: bytes, e: Mapping[str, Any], cfg: Config) -> Row:
         priority_class=cls,
         boost=e["boost"] or 0.0,
         fetch_kind=e["fetch_kind"] or "page",
+        sent_url=e["sent_url"],
     ) | {"updated_no": e["no"]}
 
 

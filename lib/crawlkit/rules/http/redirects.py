@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize, split
+from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, as_found, canonicalize, split
 from crawlkit.rules.url.ip_ranges import Network, address_refusal
 
 # RFC 9110 15.4: 300 and 304 name no single other resource, 305 and 306 are no longer used.
@@ -24,12 +24,14 @@ class Redirect:
     """Where an answer points.
 
     `target` is canonical; None: nothing to follow, and `reason` says why (None: no redirect).
+    `sent_url`: how it is requested, where not as `target`.
     """
 
     target: str | None
     permanent: bool = False
     reason: Reason | None = None
     detail: str = ""
+    sent_url: str | None = None
 
     @property
     def refused(self) -> bool:
@@ -64,7 +66,7 @@ def redirect(
         return Redirect(None, permanent, Reason.ADDRESS_FORBIDDEN, why)
     if target == from_url or target == canonicalize(from_url, None, policy):
         return Redirect(None, permanent, Reason.REDIRECT_LOOP, target)
-    return Redirect(target, permanent)
+    return Redirect(target, permanent, sent_url=as_found(location, target, from_url, policy))
 
 
 def _host_refusal(host: str, allow: Sequence[Network]) -> str | None:

@@ -35,7 +35,7 @@ def next_hop(
     """The request that a visit sends next; None: the answer is its last.
 
     Args:
-        sent: what was sent so far, the first with the canonical URL.
+        sent: what was sent so far, the first as the row is requested.
         location: the field's value, as decoded text.
         sets_cookie: whether the answer sets one.
         has_session: whether the host's cookies are sent back.

@@ -23,6 +23,7 @@ from crawlkit.rules.url.canonical import (
     DEFAULT_POLICY,
     MAX_URL_CHARS,
     UrlPolicy,
+    as_found,
     canonicalize,
     host_of,
 )
@@ -32,7 +33,6 @@ MAX_LINKS = MAX_ANCHORS  # of one page, all kinds
 MAX_HEADER_CHARS = 16_384
 MAX_WRITTEN_CHARS = 2048  # kept of an address that is refused
 MAX_CONTENT_CHARS = 8192  # read of a refresh
-FLAG_TOKENS = frozenset({"nofollow", "sponsored", "ugc"})
 
 _FEEDS = frozenset(
     {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"}
@@ -58,7 +58,7 @@ class Link(NamedTuple):
 
     `kind`: a, area, frame, iframe, canonical, alternate, feed, mobile, amphtml, next, prev,
     refresh, image or media. `url`: canonical; as written where `refused`. `rel`: its tokens in
-    lower case. `where`: element or header.
+    lower case. `where`: element or header. `sent_url`: how it is requested, where not as `url`.
     """
 
     kind: str
@@ -68,11 +68,7 @@ class Link(NamedTuple):
     hreflang: str = ""
     refused: Reason | None = None
     where: str = "element"
-
-    @property
-    def flags(self) -> list[str]:
-        """Those of nofollow, sponsored and ugc that the link carries."""
-        return sorted(FLAG_TOKENS.intersection(self.rel.split()))
+    sent_url: str | None = None
 
 
 class Refresh(NamedTuple):
@@ -148,7 +144,7 @@ def read_links(
     out.links += [
         resolver.link(tag, href, text, rel)
         if rel
-        else Link(tag, (found := resolver.resolve(href))[0], text, "", "", found[1])
+        else Link(tag, (f := resolver.resolve(href))[0], text, "", "", f[1], "element", f[2])
         for tag, href, rel, text, _ in doc.anchors
     ]
     out.links += [resolver.link(tag, src) for tag, src in doc.frames[:MAX_LINKS]]
@@ -171,7 +167,7 @@ def anchor_urls(
     """
     known = _Known(base_url(doc.base_href, url, policy), encoding, policy)
     found = [known[anchor.href] for anchor in doc.anchors]
-    return [url for url, refused in found if refused is None]
+    return [url for url, refused, _ in found if refused is None]
 
 
 def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> str:
@@ -193,8 +189,12 @@ def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> 
     return url if parsed.protocol in ("http:", "https:", "data:", "javascript:") else parsed.href
 
 
-class _Known(dict[str, tuple[str, Reason | None]]):
-    """References of one document -> canonical URL, or as written and why it is refused.
+_Resolved = tuple[str, Reason | None, str | None]
+
+
+class _Known(dict[str, _Resolved]):
+    """References of one document -> canonical URL, or as written and why it is refused; and how it
+    is requested where that is not the canonical URL.
 
     Most of a page's links come more than once.
     """
@@ -205,10 +205,10 @@ class _Known(dict[str, tuple[str, Reason | None]]):
         self.policy = policy
         self.root, self.folder = _prefixes(base, policy)
 
-    def __missing__(self, reference: str) -> tuple[str, Reason | None]:
+    def __missing__(self, reference: str) -> _Resolved:
         head, mark, _ = reference.partition("#")
         is_plain = _PLAIN.fullmatch(head) and not self.policy.route_fragment_hosts
-        found: tuple[str, Reason | None]
+        found: _Resolved
         if is_plain and mark and len(reference) <= MAX_URL_CHARS:
             found = self[head]
             if not found[1]:  # only its fragment is new
@@ -217,13 +217,15 @@ class _Known(dict[str, tuple[str, Reason | None]]):
         if is_plain and not mark and self.folder and not _NOT_JOINED.match(head):
             url = (self.root if head[0] == "/" else self.folder) + head
             if len(url) <= MAX_URL_CHARS:
-                found = self[reference] = url, None
+                found = self[reference] = url, None, None
                 return found
         text = reference if reference.isascii() else document_query(reference, self.encoding)
+        text = text.strip(_SPACES)
         try:
-            found = canonicalize(text.strip(_SPACES), self.base, self.policy), None
+            canonical = canonicalize(text, self.base, self.policy)
+            found = canonical, None, as_found(text, canonical, self.base, self.policy)
         except Refused as e:
-            found = reference[:MAX_WRITTEN_CHARS], e.reason
+            found = reference[:MAX_WRITTEN_CHARS], e.reason, None
         self[reference] = found
         return found
 
@@ -254,11 +256,11 @@ class _Resolver:
         where: str = "element",
     ) -> Link:
         """A link as the page names it, resolved, with why it is refused."""
-        url, refused = self.resolve(reference)
+        url, refused, sent_url = self.resolve(reference)
         if rel:
             rel, is_nofollow = _read_rel(rel[:1000])
             refused = refused or (Reason.NOFOLLOW if is_nofollow else None)
-        return Link(kind, url, anchor, rel, hreflang.strip()[:50], refused, where)
+        return Link(kind, url, anchor, rel, hreflang.strip()[:50], refused, where, sent_url)
 
 
 @lru_cache(1000)
@@ -283,10 +285,7 @@ def _link_kinds(attributes: dict[str, str]) -> Iterator[str]:
             yield "mobile"
         else:
             yield "alternate"
-    if "amphtml" in tokens:
-        yield "amphtml"
-    if "next" in tokens:
-        yield "next"
+    yield from (kind for kind in ("amphtml", "next") if kind in tokens)
     if tokens & {"prev", "previous"}:
         yield "prev"
 
@@ -355,7 +354,7 @@ def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
             chain([image.src] if image.src.strip() else [], srcset_urls(image.srcset)), left
         ):
             left -= 1
-            url, refused = resolver.resolve(reference)
+            url, refused, _ = resolver.resolve(reference)
             if not refused:
                 seen.setdefault(url, " ".join(image.alt.split())[:500])
     out.images = list(seen.items())
@@ -363,7 +362,7 @@ def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
         Link("image", url, alt, refused=Reason.MEDIA_NOT_CRAWLED) for url, alt in out.images
     ]
     for reference in doc.media[:MAX_LINKS]:
-        url, refused = resolver.resolve(reference)
+        url, refused, _ = resolver.resolve(reference)
         out.links.append(Link("media", url, refused=refused or Reason.MEDIA_NOT_CRAWLED))
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "TRACKING_PARAMS",
     "Parts",
     "UrlPolicy",
+    "as_found",
     "as_sent",
     "canonical_many",
     "canonicalize",
@@ -74,6 +75,7 @@ _OPAQUE = re.compile(
 )  # javascript:, mailto:, tel: and the like, of which no parse fails
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|\Z)")
 _PATH_SESSION = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
+_SPELLED = re.compile("[%&]")  # without one, a canonical URL has no other spelling of its own
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 _NO_HOST = re.compile(r"[\x00-\x20]*https?:[/\\]*(?:[?#]|\Z)", re.IGNORECASE)
 _INDEX_PAGES = frozenset(
@@ -153,6 +155,34 @@ def as_sent(url: str | bytes, base: str | None = None) -> str:
     parsed = _standard_parse(text, base)
     parsed.username = parsed.password = parsed.hash = ""
     return parsed.href
+
+
+def as_found(
+    url: str | bytes, canonical: str, base: str | None = None, policy: UrlPolicy = DEFAULT_POLICY
+) -> str | None:
+    """How a URL, or a reference against `base`, is requested: its escapes and the order of its
+    parameters as they were found, for a server may read them in one spelling alone. What the policy
+    removes is not sent. None: in its canonical form.
+
+    canonical: what `canonicalize` made of it, and makes of the result.
+    """
+    folds = policy.fold_index or policy.fold_slash
+    text = text_of(url) if isinstance(url, bytes) else url
+    if not folds and not _SPELLED.search(text):
+        return None
+    try:
+        parsed = _standard_parse(text, base)
+        path, query = parsed.pathname, parsed.search[1:]
+        if policy.remove_session and ";" in path:
+            path = _PATH_SESSION.sub("", path)
+        if query:
+            kept = {*canonical.partition("?")[2].split("&")}
+            query = "&".join(p for p in query.split("&") if _uniform_query(p) in kept)
+        found = origin_of(canonical) + path + (f"?{query}" if query else "")
+        is_same = found != canonical and canonicalize(found, None, policy) == canonical
+    except Refused:
+        return None
+    return found if is_same else None
 
 
 def canonical_many(
@@ -339,8 +369,7 @@ def _finish(origin: str, path: str, query: str | None, fragment: str, policy: Ur
 
 
 def _query(query: str, origin: str, policy: UrlPolicy) -> str:
-    if not _UNIFORM_QUERY.fullmatch(query):
-        query = _QUERY_CHANGES.sub(_uniform, query)
+    query = _uniform_query(query)
     names, prefixes = policy.param_names, policy.param_prefixes
     if policy.host_params:
         names = names | policy.host_params.get(
@@ -360,6 +389,10 @@ def _query(query: str, origin: str, policy: UrlPolicy) -> str:
         if policy.collapse_repeats:
             return "&".join(dict.fromkeys(piece for _, piece in kept))
     return "&".join([piece for _, piece in kept])
+
+
+def _uniform_query(query: str) -> str:
+    return query if _UNIFORM_QUERY.fullmatch(query) else _QUERY_CHANGES.sub(_uniform, query)
 
 
 def _first(pair: tuple[str, str]) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.frontier.priority import parse_priority
-from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize
+from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, as_found, canonicalize
 
 MAX_LINE_CHARS = 65_536
 # a name with a dot or an address, maybe a port: no mail address, no `mailto:`, no credentials, no
@@ -21,13 +21,14 @@ _HOST_FIRST = re.compile(r"(?=[^:/?#]*\.)[^:/?#@\[\]\s]+(?::[0-9]*)?(?:[/?#]|\Z)
 
 
 class Seed(NamedTuple):
-    """One injected URL, canonical."""
+    """One injected URL, canonical. sent_url: how it is requested, where not as `url`."""
 
     url: str
     priority_class: int
     boost: float
     depth: int
     fetch_kind: str = "page"
+    sent_url: str | None = None
 
 
 def with_scheme(url: str) -> str:
@@ -69,4 +70,6 @@ def parse_seed(
             raise Refused(Reason.URL_INVALID, f"{key}: {e}") from None
     if boost != boost:
         raise Refused(Reason.URL_INVALID, "boost is not a number")
-    return Seed(canonicalize(url, policy=policy), priority_class, boost, depth, kind)
+    canonical = canonicalize(url, policy=policy)
+    sent_url = as_found(url, canonical, None, policy)
+    return Seed(canonical, priority_class, boost, depth, kind, sent_url)
