@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from crawlkit import config
-from crawlkit.config import docs as config_docs
+from crawlkit.config import docs as config_docs, whole
 from crawlkit.round import contracts
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -215,19 +214,65 @@ def test_generated_files_are_current(made: Callable[[], str], file: str) -> None
 
 
 def test_every_setting_is_read() -> None:
-    """A setting that nothing reads is a fault."""
-    of_config = [p for p in MODULES if p.parent.name == "config"]
-    text = "\n".join(p.read_text("utf-8") for p in MODULES if p not in of_config)
-    own = "\n".join(p.read_text("utf-8") for p in of_config)
+    """A setting that nothing reads is a fault: `cfg.SECTION.KEY`, or `.KEY` of what is annotated
+    with the section's class or assigned from a section.
+    """
+    sections = {name: f.annotation for name, f in whole.Config.model_fields.items()}
+    of_class = {c.__name__: name for name, c in sections.items() if c is not None}
+    seen: set[tuple[str, str]] = {("alerts", "profile")}  # read as a key of what is given
+    for path in MODULES:
+        tree = parsed(path)
+        names = sections_of_names(tree, of_class)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                owner = last_name(node.value)
+                seen |= {(s, node.attr) for s in names.get(owner, set()) | ({owner} & {*sections})}
     unread = [
-        k
-        for k in config.known_keys()
-        if "." in k
-        and f".{k.split('.')[1]}" not in text
-        and f"self.{k.split('.')[1]}" not in own
-        and k != "agent.from"
+        f"{name}.{key}"
+        for name, section in sections.items()
+        for key in getattr(section, "model_fields", {})
+        if (name, key) not in seen
     ]
     assert not unread
+
+
+def last_name(node: ast.AST) -> str:
+    """`c` of `c` and of `a.b.c`."""
+    return getattr(node, "id", "") or getattr(node, "attr", "")
+
+
+def sections_of_names(tree: ast.Module, of_class: dict[str, str]) -> dict[str, set[str]]:
+    """The sections of the configuration that each variable and attribute of a module may hold."""
+    of_class = dict(of_class)
+    found: dict[str, set[str]] = {"config": {"scope"}}  # of a compiled scope
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            of_class |= {
+                a.asname: of_class[a.name] for a in node.names if a.asname and a.name in of_class
+            }
+        elif isinstance(node, ast.ClassDef) and node.name in of_class:
+            found.setdefault("self", set()).add(of_class[node.name])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            name = node.arg if isinstance(node, ast.arg) else last_name(node.target)
+            classes = {last_name(n) for n in ast.walk(node.annotation)}
+            found.setdefault(name, set()).update(of_class[c] for c in classes & {*of_class})
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target, value in assigned(node.targets[0], node.value):
+                used = {last_name(n) for n in ast.walk(value)}
+                held = set().union(*(found.get(u, set()) for u in used))
+                found.setdefault(target, set()).update(held | used & {*of_class.values()})
+    return found
+
+
+def assigned(target: ast.AST, value: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Names with what is assigned to them; `a, b = x, y` piece by piece."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for t, v in zip(target.elts, value.elts, strict=False):
+            yield from assigned(t, v)
+    else:
+        yield last_name(target), value
 
 
 # Imports inside functions: for the JVM and boto3, for optional packages, and for packages that load

@@ -31,6 +31,7 @@ class FetchItem:
     redirects: int | None = None
     priority_class: int | None = None
     sent_url: str | None = None  # how it is requested, where not as `url`
+    host_class: str | None = None  # news, generic or dormant
     # validators and digest of the stored copy (pages)
     etag: str | None = None
     last_modified: str | None = None
@@ -143,11 +144,12 @@ class Capture:
     delay_ms: int | None = None  # delay in force before this request
     robots_line: str | None = None  # the matching line, when a rule decided
     is_outcome: bool = True  # False: a stored record beside the outcome (robots hop)
-    planned_depth: int | None = None  # of the frontier row, as are the next two
+    planned_depth: int | None = None  # of the frontier row, as are the next three
     planned_redirects: int | None = None
     planned_class: int | None = None
     sent_url: str | None = None  # where not as `url`
     redirect_sent_url: str | None = None  # where not as `redirect_to`
+    planned_host_class: str | None = None
 
 
 @dataclass(slots=True)

@@ -183,6 +183,8 @@ def run_parse(d: Drawn):
 def run_dedup(d: Drawn):
     pages = d.table("pages", key=("capture_id",))
     yield dedup.contents_of(pages, "r000002", 2)
+    old, new = d.table("duplicates", key=("url_key",)), d.table("duplicates", 8, key=("url_key",))
+    yield dedup.flag_rows(old, d.table("crawldb_log", 3), new, ROUND, 8)
 
 
 def run_cluster(d: Drawn):
@@ -194,15 +196,16 @@ def run_update(d: Drawn):
     captures = d.table("captures", key=("url_key",), is_outcome=True, kind="page")
     fetchlist = d.table("fetchlist", key=("url_key",), kind="page")
     pages = d.table("pages", key=("capture_id",))
-    yield update.update(fetchlist, captures, pages, d.states(), ROUND, CFG)
+    duplicates = d.table("duplicates", key=("url_key",))
+    yield update.update(fetchlist, captures, pages, d.states(), duplicates, ROUND, CFG)
 
 
 def run_host_rows(d: Drawn):
-    given = (d.table("hostdb"), d.table("fetchlist"), d.table("captures"))
+    hostdb, planned, captures = map(d.table, ("hostdb", "fetchlist", "captures"))
     empty = d.engine.from_rows("host string, state_json string", [])
-    yield host_rows.host_rows(
-        *given, empty, d.table("crawldb_log", key=("url_key",)), ROUND, NOW, CFG
-    )
+    new, pages = d.table("crawldb_log", key=("url_key",)), d.table("pages", key=("capture_id",))
+    given = host_rows.OfRound(planned, captures, empty, new, pages, d.table("host_ranks"))
+    yield host_rows.host_rows(hostdb, given, ROUND, NOW, CFG)
 
 
 def run_inject(d: Drawn):

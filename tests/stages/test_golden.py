@@ -139,14 +139,16 @@ def run_cluster(c: Case):
 def run_update(c: Case):
     states = c.engine.from_rows("host string, state_json string", [])
     tables = map(c.table, ("fetchlist", "captures", "pages"))
-    return update.update(*tables, states, c.round, c.cfg).rows()
+    return update.update(*tables, states, c.table("duplicates"), c.round, c.cfg).rows()
 
 
 def run_host_rows(c: Case):
     states = c.engine.from_rows("host string, state_json string", [])
-    tables = map(c.table, ("hostdb", "fetchlist", "captures"))
-    new = c.table("crawldb_log")
-    return host_rows.host_rows(*tables, states, new, c.round, c.round.now, c.cfg).rows()
+    planned, captures, new, pages, ranks = map(
+        c.table, ("fetchlist", "captures", "crawldb_log", "pages", "host_ranks")
+    )
+    given = host_rows.OfRound(planned, captures, states, new, pages, ranks)
+    return host_rows.host_rows(c.table("hostdb"), given, c.round, c.round.now, c.cfg).rows()
 
 
 def run_fold(c: Case):

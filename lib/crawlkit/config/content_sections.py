@@ -68,5 +68,14 @@ class Schedule(Section):
     feed_s: tuple[float, float, float] = setting(
         (900.0, 3600.0, 86_400.0), "Floor, start and ceiling of a feed's interval."
     )
+    learn_classes: bool = setting(
+        True, "Tell news and dormant hosts by what visits find; the lists below come first."
+    )
+    news_pages_per_day: float = setting(
+        3.0, "A host with so many new pages a day is of class news.", gt=0
+    )
+    dormant_days: float = setting(
+        60.0, "A host without a change for so long, in ten visits at least, is dormant.", gt=0
+    )
     news_hosts: tuple[str, ...] = setting((), "Hosts of class news.")
     dormant_hosts: tuple[str, ...] = setting((), "Hosts of class dormant.")

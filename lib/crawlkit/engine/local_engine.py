@@ -30,6 +30,8 @@ MACROS = (
     "collect_set(x) AS list_distinct(list(x))",
     "array_sort(x) AS list_sort(x)",
     "size(x) AS len(x)",
+    "array_union(a, b) AS list_distinct(list_concat(a, b))",
+    "array_remove(a, x) AS list_filter(a, lambda y: y <> x)",
     "explode(x) AS unnest(x)",
     "count_if(x) AS count(CASE WHEN x THEN 1 END)",  # its own is null where there are no rows
     "get_json_object(text, path) AS json_extract_string(text, path)",

@@ -87,7 +87,7 @@ def dedup(job: OpenCrawl, round_: Round) -> Counts:
             with job.crawl.lock:
                 _write_bands(job, round_, pages)
                 blocks_cut = _write_similar(job, round_)
-                write_clusters(job)
+                write_clusters(job, round_)
     members = cluster.count_members(job.read("duplicates"))
     return {"rows_in": n, "rows_out": n, "texts": texts, **members, "blocks_cut": blocks_cut}
 
@@ -116,11 +116,18 @@ def _write_similar(job: OpenCrawl, round_: Round) -> int:
     return blocks_cut
 
 
-def write_clusters(job: OpenCrawl) -> None:
-    """Write `duplicates` anew from contents and similar."""
+def write_clusters(job: OpenCrawl, round_: Round) -> None:
+    """Write `duplicates` anew from contents and similar; URLs that became another's duplicate, or
+    are none any more, get rows of the log.
+    """
+    part = {"round_id": [round_.id], "writer": ["dedup"]}
     with job.compiled(job.tables.count("similar")):
         rows = cluster.cluster(job.read("contents"), job.read("similar"), job.read("ranks"))
-        job.tables.replace("duplicates", rows)
+        with job.engine.keep(rows) as new:
+            before = job.read("duplicates"), job.read("crawldb_log", part)
+            flags = dedup_stage.flag_rows(*before, new, round_, job.cfg.frontier.buckets)
+            job.tables.replace("crawldb_log", flags, part)
+            job.tables.replace("duplicates", new)
 
 
 # -- update ----------------------------------------------------------------------------
@@ -144,13 +151,13 @@ def update(job: OpenCrawl, round_: Round, clock_now: float | None = None) -> Cou
 def _write_states(job: OpenCrawl, round_: Round, states: Frame, clock_now: float) -> None:
     listed, captures = job.of_round("fetchlist", round_), job.of_round("captures", round_)
     pages = job.of_round("pages", round_)
-    rows = update_stage.update(listed, captures, pages, states, round_, job.cfg)
+    duplicates = job.read("duplicates")
+    rows = update_stage.update(listed, captures, pages, states, duplicates, round_, job.cfg)
     job.tables.replace("crawldb_log", rows, {"round_id": [round_.id], "writer": ["update"]})
     part = {"host_bucket": round_.buckets}
     new = job.read("crawldb_log", {"round_id": [round_.id], "writer": ["update"]})
-    hosts = host_rows.host_rows(
-        job.read("hostdb", part), listed, captures, states, new, round_, clock_now, job.cfg
-    )
+    of_round = host_rows.OfRound(listed, captures, states, new, pages, job.read("host_ranks"))
+    hosts = host_rows.host_rows(job.read("hostdb", part), of_round, round_, clock_now, job.cfg)
     job.tables.replace("hostdb", hosts, part)
 
 

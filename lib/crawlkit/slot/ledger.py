@@ -121,6 +121,7 @@ class Ledger:
             planned_class=item.priority_class,
             sent_url=item.sent_url,
             redirect_sent_url=judged.redirect_sent_url,
+            planned_host_class=item.host_class,
         )
 
     def _count(self, judged: Judged) -> None:

@@ -3,7 +3,8 @@ to H3).
 
 Equal texts are one node, so a million copies of one page cost one comparison. Near-duplicate texts
 meet in MinHash bands or SimHash blocks; each candidate pair is verified by its shingles. Pairs of
-texts never change, so all but `duplicates` is appended.
+texts never change, so all but `duplicates` is appended. A URL that became another's duplicate, or
+is none any more, is told to the frontier by the log.
 
 Contract: three steps, each of which reads what the one before wrote. Here the texts and bands of
 the round; `compare.py` finds and verifies pairs; `cluster.py` joins them to clusters.
@@ -19,13 +20,18 @@ import pyarrow as pa
 
 from crawlkit.config import Dedup
 from crawlkit.engine.frame import Batches, Frame
+from crawlkit.model import Round
 from crawlkit.parsing.table_files import Writer
 from crawlkit.rules.duplicates.fingerprint import minhash_bands, simhash_blocks
-from crawlkit.tables import FILES_DDL
+from crawlkit.rules.frontier.lifecycle import DUPLICATE
+from crawlkit.rules.url.canonical import host_of
+from crawlkit.rules.url.domains import host_bucket, registered_domain
+from crawlkit.stages.arrow import Row, map_rows
+from crawlkit.tables import FILES_DDL, TABLES
 from crawlkit.tables.ddl import arrow_schema
 
-READS = ("contents", "duplicates", "pages", "ranks", "sim_bands", "similar")
-WRITES = ("contents", "duplicates", "sim_bands", "similar")
+READS = ("contents", "crawldb_log", "duplicates", "pages", "ranks", "sim_bands", "similar")
+WRITES = ("contents", "crawldb_log", "duplicates", "sim_bands", "similar")
 
 
 def contents_of(pages: Frame, round_id: str, round_no: int) -> Frame:
@@ -93,3 +99,34 @@ _BANDS = arrow_schema(
     "scheme string, band int, hash bigint, text_sha256 string, capture_id string, simhash bigint,"
     " round_id string"
 )
+
+
+def flag_rows(old: Frame, earlier: Frame, new: Frame, round_: Round, buckets: int) -> Frame:
+    """Rows of kind flags of crawldb_log for the URLs that became a duplicate, or are none any more.
+
+    Args:
+        old, new: `duplicates` before and after the round.
+        earlier: rows that this stage wrote into the log when it ran before.
+    """
+    query = """
+        SELECT url_key, min(url) AS url, max(is_now) AS is_now FROM (
+            SELECT url_key, url, 1 AS was, 0 AS is_now, 0 AS again
+            FROM {old} WHERE method <> 'canonical'
+            UNION ALL
+            SELECT url_key, url, 0, 1, 0 FROM {new} WHERE method <> 'canonical'
+            UNION ALL
+            SELECT url_key, url, 0, 0, 1 FROM {earlier}
+        ) AS seen GROUP BY url_key HAVING max(was) <> max(is_now) OR max(again) = 1
+    """
+    changed = old.engine.query(query, old=old, new=new, earlier=earlier)
+    return map_rows(changed, partial(_flag_rows, round_, buckets), TABLES["crawldb_log"].columns)
+
+
+def _flag_rows(round_: Round, buckets: int, rows: Iterator[Row]) -> Iterator[dict[str, Any]]:
+    same = {"updated_no": round_.no, "round_id": round_.id, "writer": "dedup", "kind": "flags"}
+    for r in rows:
+        host = host_of(r["url"])
+        domain = registered_domain(host)
+        place = {"host": host, "domain": domain, "host_bucket": host_bucket(domain, buckets)}
+        url = {"url_key": r["url_key"], "url": r["url"], "seq": 0}
+        yield same | place | url | {"flags": [DUPLICATE] if r["is_now"] else []}

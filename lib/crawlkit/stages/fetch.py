@@ -37,6 +37,7 @@ _ITEM = {
     "redirects": "redirects",
     "priority_class": "priority_class",
     "sent_url": "sent_url",
+    "host_class": "class",
     # validators go out only while the copy that they speak of is stored
     "etag": "CASE WHEN capture_id IS NOT NULL THEN etag END",
     "last_modified": "CASE WHEN capture_id IS NOT NULL THEN last_modified END",

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crawlkit.engine.frame import Frame
+from crawlkit.rules.frontier.lifecycle import DUPLICATE
 from crawlkit.tables import TABLES
 
 ROW = [c for c in TABLES["crawldb"].column_names if c != "url_key"]
 _SIGNALS = ("kind", "writer", "seq", "due_at", "force", "mode")
 SMALL_TABLE_BYTES = 64 << 20
 FEW_ROWS = 1_000_000  # of the log: their keys are some 100 MB in a task
+_DUPLICATE = f"split('{DUPLICATE}', ',')"
 _CHANGED = {  # what found rows change in a row that is known, beside its kind
     "next_fetch": "CASE WHEN forced THEN due_at WHEN woken THEN least(next_fetch, due_at)"
     " ELSE next_fetch END",
@@ -27,6 +29,8 @@ _CHANGED = {  # what found rows change in a row that is known, beside its kind
     " WHEN mode = 'update' THEN greatest(boost, new_boost) ELSE boost END",
     "depth": "least(depth, min_depth)",
     "fetch_kind": "named_kind",
+    "flags": f"CASE WHEN is_duplicate = 1 THEN array_sort(array_union(flags, {_DUPLICATE}))"
+    f" WHEN is_duplicate = 0 THEN array_remove(flags, '{DUPLICATE}') ELSE flags END",
 }
 
 
@@ -35,7 +39,8 @@ def reduce_rows(base: Frame, log: Frame, few: bool = False) -> Frame:
 
     The newest state row wins; a key without one takes its first found row. Found rows newer than
     the state lower the depth, tell a sitemap or feed from a page, make the URL due (`due_at`;
-    `force` wakes the dead and refused too) and change priority as their mode says.
+    `force` wakes the dead and refused too) and change priority as their mode says. The newest row
+    of kind flags says whether the URL is another's duplicate.
     few: the log's keys fit into each task's memory, so rows of the base that it does not name are
         not moved at all.
     """
@@ -70,7 +75,8 @@ _PLACED = f"""
     ),
     marked AS (
         SELECT *, kind = 'found' AND due_at IS NOT NULL AS is_signal,
-            coalesce(kind = 'found' AND mode IN ('update', 'overwrite'), false) AS is_change
+            coalesce(kind = 'found' AND mode IN ('update', 'overwrite'), false) AS is_change,
+            kind = 'flags' AS is_flags
         FROM together
     ),
     placed AS (
@@ -89,7 +95,9 @@ _PLACED = f"""
                 AS signals,
             row_number() OVER (PARTITION BY url_key ORDER BY
                 is_change DESC, updated_no DESC, seq DESC, mode DESC, priority_class DESC,
-                boost DESC) = 1 AND is_change AS changes
+                boost DESC) = 1 AND is_change AS changes,
+            row_number() OVER (PARTITION BY url_key ORDER BY
+                is_flags DESC, updated_no DESC, seq DESC) = 1 AND is_flags AS flagged
         FROM marked
     )"""
 _OF_KEY = "OVER (PARTITION BY url_key)"
@@ -102,14 +110,15 @@ _DECIDED = f"""
             max(CASE WHEN signals AND force THEN 1 ELSE 0 END) {_OF_KEY} AS force,
             max(CASE WHEN changes THEN mode END) {_OF_KEY} AS mode,
             max(CASE WHEN changes THEN priority_class END) {_OF_KEY} AS new_class,
-            max(CASE WHEN changes THEN boost END) {_OF_KEY} AS new_boost
+            max(CASE WHEN changes THEN boost END) {_OF_KEY} AS new_boost,
+            max(CASE WHEN flagged THEN size(flags) END) {_OF_KEY} AS is_duplicate
         FROM placed
     ),
     kept AS (
         SELECT *, coalesce(state IN ('dead', 'refused'), false) AS asleep,
             signal_no IS NOT NULL
                 AND (kind <> 'state' OR coalesce(signal_no > updated_no, false)) AS newer
-        FROM told WHERE place = 1
+        FROM told WHERE place = 1 AND kind <> 'flags'
     ),
     decided AS (
         SELECT *, newer AND force = 1 AS forced,

@@ -18,8 +18,10 @@ from crawlkit.config.whole import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Reason
+from crawlkit.rules.frontier.lifecycle import GIVEN_BACK
 from crawlkit.rules.frontier.overlap import buckets_beside
 from crawlkit.rules.frontier.priority import points_sql
+from crawlkit.rules.frontier.schedule import listed_classes
 from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.rules.politeness.host_state import pages_left_sql
 from crawlkit.rules.robots.planned import Lead, find_leads, join_leads, leads_sql, robots_rows_sql
@@ -214,7 +216,9 @@ def select_due(
         hostdb=hostdb,
         host_ranks=host_ranks,
         quotas=engine.from_rows("host string, quota_max bigint, cycle_quota_max bigint", quotas),
-        news=engine.from_rows("host string", [(h,) for h in cfg.schedule.news_hosts]),
+        classes=engine.from_rows(
+            "host string, class string", sorted(listed_classes(cfg.schedule).items())
+        ),
     )
 
 
@@ -233,7 +237,12 @@ def select_due_sql(cfg: Config, now: float, clock_now: float, seed: int) -> str:
 
 
 _ROW = ", ".join(TABLES["crawldb"].column_names)
-_MORE = "quality, class, urgent, host_delay_ms, score"
+# a URL that a dead task gave back comes with those of class 1
+EFFECTIVE_CLASS = (
+    f"CASE WHEN array_contains(flags, '{GIVEN_BACK}') THEN least(priority_class, 1)"
+    " ELSE priority_class END"
+)
+_MORE = "quality, class, urgent, not_before, host_delay_ms, score"
 
 
 def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
@@ -241,7 +250,7 @@ def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
     and its delay (`fits`), and why nothing of the host may be fetched (`barred_reason`).
     """
     budget_s = cfg.round.minutes * 60
-    end_us = round((clock_now + budget_s) * 1e6)
+    now_us, end_us = round(clock_now * 1e6), round((clock_now + budget_s) * 1e6)
     day, cycle = pages_left_sql(cfg.politeness, clock_now, clock_now + budget_s)
     delay_s = _delay_sql(cfg)
     return f"""
@@ -249,7 +258,9 @@ def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
             SELECT /*+ BROADCAST(h, k, q, w) */ r.*, coalesce(h.delay_ms, 0) AS host_delay_ms,
                 h.quota_used, h.quota_day, h.cycle_used, h.cycle_day,
                 q.quota_max, q.cycle_quota_max, coalesce(k.quality, 5e-1) AS quality,
-                CASE WHEN w.host IS NOT NULL THEN 'news' ELSE 'generic' END AS class,
+                coalesce(w.class, h.class, 'generic') AS class,
+                CASE WHEN unix_micros(h.next_allowed_at) > {now_us} THEN h.next_allowed_at END
+                    AS not_before,
                 CASE WHEN r.stopped THEN '{Reason.STOP_LIST}'
                     WHEN h.blacklisted THEN '{Reason.HOST_BLOCKED}'
                     WHEN unix_micros(h.next_allowed_at) >= {end_us} THEN '{Reason.RETRY_AFTER}'
@@ -258,12 +269,12 @@ def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
             LEFT JOIN {{hostdb}} AS h ON r.host = h.host
             LEFT JOIN {{host_ranks}} AS k ON r.host = k.host
             LEFT JOIN {{quotas}} AS q ON r.host = q.host
-            LEFT JOIN {{news}} AS w ON r.host = w.host
+            LEFT JOIN {{classes}} AS w ON r.host = w.host
             WHERE r.next_fetch <= timestamp_micros({round(now * 1e6)})
                 AND r.state NOT IN ('dead', 'refused')
         ),
         scored AS (
-            SELECT {_ROW}, quality, class, urgent, host_delay_ms, barred_reason,
+            SELECT {_ROW}, quality, class, urgent, not_before, host_delay_ms, barred_reason,
                 {points_sql(now)} AS score, {day} AS of_day, {cycle} AS of_cycle,
                 CASE WHEN {delay_s} > 0 THEN floor({budget_s} / {delay_s}) + 1 END AS fits
             FROM due
@@ -287,7 +298,7 @@ def _capped_sql(cfg: Config) -> str:
             SELECT *, CASE WHEN barred_reason IS NULL THEN fits_all ELSE 0 END AS cap,
                 count(*) OVER (PARTITION BY host) AS of_host,
                 row_number() OVER (PARTITION BY host ORDER BY
-                    urgent DESC, priority_class, score DESC, depth, url_key) AS host_pos
+                    urgent DESC, {EFFECTIVE_CLASS}, score DESC, depth, url_key) AS host_pos
             FROM limited
         ),
         capped AS (
@@ -307,7 +318,7 @@ def _budget_sql(cfg: Config, seed: int) -> str:
     return f"""
         ordered AS (
             SELECT *, row_number() OVER (ORDER BY left_out IS NOT NULL, urgent DESC,
-                priority_class, score DESC, depth, url_key) AS pos
+                {EFFECTIVE_CLASS}, score DESC, depth, url_key) AS pos
             FROM capped
         ),
         drawn AS (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawlkit.config import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.rules.frontier.claims import Claims, tested_sql
+from crawlkit.rules.frontier.host_classes import DAY_S, Activity, learn_class
 from crawlkit.rules.frontier.regions import region_of
 from crawlkit.rules.frontier.schedule import host_class
 from crawlkit.rules.politeness.host_state import HostState
@@ -20,38 +21,37 @@ from crawlkit.tables import TABLES
 COLUMNS = TABLES["hostdb"].columns
 
 
+class OfRound(NamedTuple):
+    """What a round's hosts are judged by.
+
+    planned, captures, pages: of the round. states: host, state_json of its slots. new_rows: state
+    rows of the round (`update.update`). ranks: the table host_ranks.
+    """
+
+    planned: Frame
+    captures: Frame
+    states: Frame
+    new_rows: Frame
+    pages: Frame
+    ranks: Frame
+
+
 def host_rows(
-    hostdb: Frame,
-    planned: Frame,
-    captures: Frame,
-    states: Frame,
-    new_rows: Frame,
-    round_: Round,
-    clock_now: float,
-    cfg: Config,
+    hostdb: Frame, of_round: OfRound, round_: Round, clock_now: float, cfg: Config
 ) -> Frame:
     """hostdb rows of the round's hosts, and all other rows of their buckets unchanged.
 
     Args:
         hostdb: rows of the touched buckets only.
-        planned, captures: of the round. states: host, state_json of its slots.
-        new_rows: state rows of the round (`update.update`).
         clock_now: real time (Unix s), for the pace; the round's nominal time is `first_seen`.
     """
-    joined = hostdb.engine.query(
-        _joined_sql(round_.now),
-        planned=planned,
-        captures=captures,
-        states=states,
-        new_rows=new_rows,
-        hostdb=hostdb,
-    )
+    joined = hostdb.engine.query(_joined_sql(round_.now), hostdb=hostdb, **of_round._asdict())
     fresh = map_rows(joined, partial(_next_rows, round_, clock_now, cfg), COLUMNS)
     others = hostdb.engine.query(
         "SELECT h.* FROM {hostdb} AS h"
         " ANTI JOIN (SELECT DISTINCT host FROM {planned}) AS p ON h.host = p.host",
         hostdb=hostdb,
-        planned=planned,
+        planned=of_round.planned,
     )
     return fresh.union(others)
 
@@ -76,16 +76,40 @@ def _joined_sql(now: float) -> str:
                 count(CASE WHEN n.history LIKE '%U' THEN 1 END) AS new_false
             FROM {{planned}} AS f JOIN {{new_rows}} AS n ON f.url_key = n.url_key
             WHERE {tested_sql("f", "n", now)} GROUP BY f.host
+        ),
+        activity AS (
+            SELECT f.host,
+                count(CASE WHEN n.history = 'N' AND ({_is_new_sql(now)}) THEN 1 END) AS new_news,
+                count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_changed,
+                count(CASE WHEN n.history LIKE '%U' AND n.n_fetch > f.n_fetch THEN 1 END)
+                    AS new_still
+            FROM {{planned}} AS f JOIN {{new_rows}} AS n ON f.url_key = n.url_key
+            LEFT JOIN {{pages}} AS p ON n.capture_id = p.capture_id
+            LEFT JOIN {{hostdb}} AS h ON f.host = h.host
+            WHERE f.kind = 'page' GROUP BY f.host
         )
         SELECT w.host, w.domain, w.host_bucket, {own}, s.state_json,
             h.state_json AS old_state, c.new_pages, c.new_requests,
-            d.new_true, d.new_false
+            d.new_true, d.new_false, a.new_news, a.new_changed, a.new_still,
+            coalesce(r.quality, 5e-1) AS new_quality
         FROM hosts AS w
         LEFT JOIN {{states}} AS s ON w.host = s.host
         LEFT JOIN counts AS c ON w.host = c.host
         LEFT JOIN dates AS d ON w.host = d.host
+        LEFT JOIN activity AS a ON w.host = a.host
+        LEFT JOIN {{ranks}} AS r ON w.host = r.host
         LEFT JOIN {{hostdb}} AS h ON w.host = h.host
     """
+
+
+def _is_new_sql(now: float) -> str:
+    """Whether a page fetched for the first time is a new one (rules/frontier/host_classes.py)."""
+    day = "unix_timestamp(CAST(try_cast(substring(p.published, 1, 10) AS date) AS timestamp))"
+    later = f"unix_micros(f.first_seen) >= unix_micros(h.first_seen) + {round(DAY_S * 1e6)}"
+    return (
+        f"coalesce({now!r} - {day} BETWEEN {-DAY_S!r} AND {2 * DAY_S!r}, false)"
+        f" OR coalesce(f.source = 'feed' AND {later}, false)"
+    )
 
 
 def _next_rows(
@@ -106,8 +130,14 @@ def next_host_row(
     state = HostState.from_json(text) if text else HostState(row["host"])
     dates = Claims(row["dates_true"] or 0.0, row["dates_false"] or 0.0, row["dates_at"])
     counted = row["updated_no"] is not None and row["updated_no"] >= round_no
+    activity = Activity(
+        row["news_pages"] or 0.0, row["news_at"], row["changed_at"], row["still_visits"] or 0
+    )
     if not counted:
         dates = dates.after(row["new_true"] or 0, row["new_false"] or 0, now)
+        changed, still = row["new_changed"] or 0, row["new_still"] or 0
+        activity = activity.after(row["new_news"] or 0, changed, still, now)
+    first_seen = now if row["first_seen"] is None else row["first_seen"]
     return {
         **row,
         "dates_true": dates.true,
@@ -115,11 +145,18 @@ def next_host_row(
         "dates_at": dates.at,
         **hostdb_columns(state, clock_now, cfg),
         "state_json": text,
-        "class": host_class(row["host"], cfg.schedule),
+        "news_pages": activity.news,
+        "news_at": activity.news_at,
+        "changed_at": activity.changed_at,
+        "still_visits": activity.still,
+        "quality": row["new_quality"],
+        "class": host_class(
+            row["host"], cfg.schedule, learn_class(activity, first_seen, now, cfg.schedule)
+        ),
         "region": region_of(row["domain"], cfg.fetch),
         "pages": (row["pages"] or 0) + (0 if counted else row["new_pages"] or 0),
         "requests": (row["requests"] or 0) + (0 if counted else row["new_requests"] or 0),
         "blacklisted": bool(row["blacklisted"]) or state.barred,
-        "first_seen": now if row["first_seen"] is None else row["first_seen"],
+        "first_seen": first_seen,
         "updated_no": round_no,
     }

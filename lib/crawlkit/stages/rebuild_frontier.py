@@ -56,7 +56,7 @@ def _event(values: dict[str, str]) -> str:
     return ", ".join(f"CAST({values.get(n, 'NULL')} AS {t}) AS {n}" for n, t in _EVENT.items())
 
 
-def outcomes(captures: Frame, pages: Frame, rounds: Frame) -> Frame:
+def outcomes(captures: Frame, pages: Frame, duplicates: Frame, rounds: Frame) -> Frame:
     """Events of fetches, with the columns of `seen_of`.
 
     rounds (`ROUNDS`): `settled` where the outcomes went into the frontier (not those of an
@@ -69,7 +69,7 @@ def outcomes(captures: Frame, pages: Frame, rounds: Frame) -> Frame:
         WHERE c.is_outcome AND c.kind <> 'robots' AND r.settled
     """
     done = engine.query(query, captures=captures, rounds=rounds)
-    seen = seen_of(done, pages, captures)
+    seen = seen_of(done, pages, captures, duplicates)
     about = {"url_key": "s.url_key", "no": "c.no", "phase": str(FETCHED), "seq": "0"}
     about |= {"now": "c.now", "url": "c.url", "sent_url": "c.sent_url", "fetch_kind": "c.kind"}
     about |= {name: f"c.{kept}" for name, kept in _PLANNED.items()}

@@ -1,6 +1,7 @@
 """update: fetch list, captures and pages of a round -> state rows of crawldb_log.
 
-Contract: one state row for each planned page that is not deferred; a deferred URL stays as it was.
+Contract: one state row for each planned page that is not deferred; a deferred URL stays as it was,
+but for the flag given_back where its task died.
 The stage goes on with `host_rows.py` (hostdb) and `fold.py` (crawldb, buckets).
 """
 
@@ -14,7 +15,7 @@ from crawlkit.config import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Outcome
-from crawlkit.rules.frontier.lifecycle import next_row
+from crawlkit.rules.frontier.lifecycle import LOST, next_row
 from crawlkit.stages.arrow import Row, map_rows
 from crawlkit.tables import TABLES
 
@@ -23,7 +24,9 @@ READS = (
     "captures",
     "crawldb",
     "crawldb_log",
+    "duplicates",
     "fetchlist",
+    "host_ranks",
     "hostdb",
     "pages",
 )  # and the host states in the parts of the round
@@ -56,6 +59,8 @@ _SEEN = {
     "page_flags": "p.flags",
     "retry_wait_s": "c.retry_wait_s",
     "sent_url": "c.sent_url",
+    "host_class": "c.planned_host_class",
+    "is_duplicate": "d.url_key IS NOT NULL",
 }
 _PREFIX = "seen_"
 
@@ -65,6 +70,7 @@ def update(
     captures: Frame,
     pages: Frame,
     states: Frame,
+    duplicates: Frame,
     round_: Round,
     cfg: Config,
 ) -> Frame:
@@ -73,19 +79,22 @@ def update(
     Args:
         fetchlist, captures, pages: of the round.
         states: host, state_json of its hosts (the wait that a host asked for).
+        duplicates: the table of this name.
     """
+    lost = ", ".join(f"'{reason}'" for reason in LOST)
     done = fetchlist.engine.query(
         f"""
         SELECT c.*, greatest(0e0,
             CAST(get_json_object(s.state_json, '$.retry_after_until') AS double)
             - unix_micros(c.ended) / 1e6) AS retry_wait_s
         FROM {{captures}} AS c LEFT JOIN {{states}} AS s ON c.host = s.host
-        WHERE c.is_outcome AND c.kind <> 'robots' AND c.outcome <> '{Outcome.DEFERRED}'
+        WHERE c.is_outcome AND c.kind <> 'robots'
+            AND (c.outcome <> '{Outcome.DEFERRED}' OR c.reason IN ({lost}))
         """,
         captures=captures,
         states=states,
     )
-    seen = seen_of(done, pages, captures)
+    seen = seen_of(done, pages, captures, duplicates)
     row = ", ".join(f"f.{c.name}" for c in ROW)
     both = ", ".join(f"s.{_PREFIX}{name}" for name in _SEEN)
     planned = fetchlist.engine.query(
@@ -113,7 +122,7 @@ def _next_rows(round_: Round, cfg: Config, rows: Iterator[Row]) -> Iterator[dict
         yield next_row(r, seen, round_.now, cfg) | same
 
 
-def seen_of(done: Frame, pages: Frame, captures: Frame) -> Frame:
+def seen_of(done: Frame, pages: Frame, captures: Frame, duplicates: Frame) -> Frame:
     """url_key, captured (its capture_id) and the columns of _SEEN of outcomes with their
     retry_wait_s.
 
@@ -128,8 +137,12 @@ def seen_of(done: Frame, pages: Frame, captures: Frame) -> Frame:
             SELECT capture_id, coalesce(sent_url, url) AS stored_url, started AS stored_at
             FROM {{captures}} WHERE record_type = 'response'
         ) AS o ON c.revisit_of = o.capture_id
+        LEFT JOIN (
+            SELECT url_key FROM {{duplicates}} WHERE method <> 'canonical'
+        ) AS d ON c.url_key = d.url_key
         """,
         done=done,
         pages=pages,
         captures=captures,
+        duplicates=duplicates,
     )

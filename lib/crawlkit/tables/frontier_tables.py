@@ -41,7 +41,7 @@ capture_id string | capture of the stored copy
 fetched_at timestamp | WARC-Date of the stored copy
 copy_url string | URL of the stored copy where it is not url, to which revisit records refer
 outlinks int | links found on the stored copy
-flags array<string> | duplicate_of, redirect_too_long, noindex, soft404 ...
+flags array<string> | duplicate_of, redirect_too_long, given_back, noindex, truncated ...
 sent_url string | how it is requested, where not as url: as found, or as the server last spelled it
 """
 
@@ -51,7 +51,7 @@ _FOUND = (
 updated_no int | number of the round that wrote the row
 round_id string | round that wrote the row
 writer string | stage that wrote the row
-kind string | found (a URL was seen) or state (a planned URL's new state)
+kind string | found (a URL was seen), state (a planned URL's new state) or flags (from dedup)
 seq bigint | order inside the round and writer
 due_at timestamp | found rows: makes the URL due at this time if that is after its last fetch
 force boolean | found rows: due even if dead or refused (operator)
@@ -96,7 +96,7 @@ updated_no int | number of the round that wrote the state
 host string | host name
 domain string | registered domain
 host_bucket int | bucket of the domain
-class string | news, generic or dormant
+class string | news, generic or dormant: configured, else learned
 region string | region that fetches its domain (fetch.regions); empty: there are none
 delay_ms bigint | delay in force after the last answer
 robots_delay_ms bigint | Crawl-delay of robots.txt
@@ -111,6 +111,7 @@ errors_24h int | server errors of the last day
 avg_ms double | mean answer time
 quota_used bigint | pages fetched on quota_day
 quota_day string | UTC day of the quota, days since 1970
+quota_max bigint | pages a day that are let through
 cycle_used bigint | pages fetched in the cycle (politeness.cycle_days) that began on cycle_day
 cycle_day int | first UTC day of the cycle, days since 1970
 pages bigint | pages ever fetched
@@ -118,6 +119,11 @@ requests bigint | requests ever sent
 dates_true double | visits for a date of a sitemap or feed that found a change; halved in 30 days
 dates_false double | visits for such a date that found none; halved in 30 days
 dates_at timestamp | as of when
+news_pages double | pages that were new when first fetched; halved in 7 days
+news_at timestamp | as of when
+changed_at timestamp | last round in which a visit found a change or a new page
+still_visits bigint | visits since then that found a page unchanged
+quality double | as of the last rank before: 0 to 1
 last_ips array<string> | addresses connected to, newest first
 blacklisted boolean | never fetched
 reason string | why blacklisted or blocked
@@ -157,6 +163,7 @@ region string | region that fetches it; empty: there are none
 rank bigint | order inside the slot
 kind string | page, robots, sitemap, feed, render or probe
 origin string | scheme://host[:port]
+class string | class of its host
 score double | priority score
 explore boolean | chosen to explore, not by score
 not_before timestamp | no request before this

@@ -44,7 +44,7 @@ from crawlkit.round.page_stages import dedup, parse, rank
 from crawlkit.round.plan_stages import commit, read_parts
 from crawlkit.stages import parse as p, rebuild_frontier as events_of
 from crawlkit.stages.fold import bucket_summary
-from crawlkit.stages.host_rows import host_rows
+from crawlkit.stages.host_rows import OfRound, host_rows
 from crawlkit.stages.rebuild_frontier import PLAN, plan_of
 from crawlkit.upkeep.frame_rows import change, distinct
 from crawlkit.upkeep.maintain import keep_injected
@@ -161,7 +161,7 @@ def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) 
         events_of.ROUNDS, [(x.id, x.no, x.now, settled) for x, settled in rounds]
     )
     captures = job.read("captures")
-    events = events_of.outcomes(captures, job.read("pages"), known)
+    events = events_of.outcomes(captures, job.read("pages"), job.read("duplicates"), known)
     events = events.union(events_of.link_events(job.read("links"), captures, known))
     for name in ("crawldb_log", "injected"):
         events = events.union(events_of.sightings(job.read(name), known))
@@ -335,10 +335,14 @@ def _rebuild_hosts(job: Job, last: Round) -> None:
         "hostdb",
         host_rows(
             job.read("hostdb").where("false"),
-            job.read("fetchlist"),
-            job.read("captures"),
-            none,
-            job.read("crawldb_log").where("false"),
+            OfRound(
+                job.read("fetchlist"),
+                job.read("captures"),
+                none,
+                job.read("crawldb_log").where("false"),
+                job.read("pages").where("false"),
+                job.read("host_ranks"),
+            ),
             last,
             time.time(),
             job.cfg,

@@ -37,6 +37,7 @@ KEPT = (
     "planned_redirects",
     "planned_class",
     "sent_url",
+    "planned_host_class",
 )
 _GZIP = b"\x1f\x8b"
 Gone = Callable[[WarcRecord], bool]

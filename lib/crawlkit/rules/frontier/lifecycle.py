@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crawlkit.config import Config
-from crawlkit.outcomes import Outcome, State
+from crawlkit.outcomes import Outcome, Reason, State
 from crawlkit.rules.frontier.retry import Action, url_retry
 from crawlkit.rules.frontier.schedule import class_of_row, initial_interval_s, next_interval_s
 
@@ -27,14 +27,17 @@ KEPT_BODY = (
     "copy_url",
     "outlinks",
 )
+LOST = (Reason.SLOT_LOST, Reason.LEASE_LOST)
 COPY = (
     "capture_id",
     "fetched_at",
     "copy_url",
 )  # which stored body the row has; a revisit record has none
 DIGESTS = {"body_sha256", "text_sha256", "payload_digest", "simhash"}
+GIVEN_BACK = "given_back"  # flag: a task died with it, so it comes with those of class 1
+DUPLICATE = "duplicate_of"  # flag: another page represents its cluster
+TOO_LONG = "redirect_too_long"  # flag: its redirect was not followed
 TRANSIENT_FLAGS = {
-    "redirect_too_long",
     "noindex",
     "nofollow",
     "truncated",
@@ -107,29 +110,40 @@ def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
     return bool(row["body_sha256"] != seen["body_sha256"])
 
 
+def is_settled(seen: Mapping[str, Any]) -> bool:
+    """Whether an outcome makes a state row: not if its URL was only put off."""
+    return seen["outcome"] != Outcome.DEFERRED or seen["reason"] in LOST
+
+
 def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: Config) -> Row:
     """The row after a planned fetch. Times are Unix s.
 
     seen: outcome, reason, detail, status, sent_url (null: as `url`), and for stored copies
     record_type, truncated, body_sha256, text_sha256, payload_digest, simhash, etag, last_modified,
-    content_type, content_length, capture_id, fetched_at, outlinks, page_flags, retry_wait_s.
+    content_type, content_length, capture_id, fetched_at, outlinks, page_flags, retry_wait_s,
+    host_class (as planned), is_duplicate.
     """
     outcome = Outcome(seen["outcome"])
-    if outcome is Outcome.DEFERRED:
-        return dict(row)  # given back as it was
+    if outcome is Outcome.DEFERRED:  # given back as it was
+        lost = {GIVEN_BACK} if seen["reason"] in LOST else set()
+        return dict(row) | {"flags": sorted({*(row.get("flags") or ()), *lost})}
     if outcome in (Outcome.HTTP_ERROR, Outcome.FAILED):
         new = _after_failure(dict(row), seen, now, cfg)
     elif outcome in (Outcome.ROBOTS_DENIED, Outcome.REFUSED):
         new = _after_refusal(row, seen, outcome, now, cfg)
     else:
         new = _after_answer(row, seen, outcome, now, cfg)
-    new["flags"] = _flags(row, seen, outcome)
+    new["flags"] = _flags(row, seen, outcome, cfg.fetch.max_redirects)
     new["state"] = str(new["state"])
     return new
 
 
-def _first_interval_s(row: Mapping[str, Any], cfg: Config) -> float:
-    return initial_interval_s(row["priority_class"], class_of_row(row, cfg.schedule), cfg.schedule)
+def _class(row: Mapping[str, Any], seen: Mapping[str, Any], cfg: Config) -> str:
+    return class_of_row(row, cfg.schedule, seen.get("host_class"))
+
+
+def _first_interval_s(row: Mapping[str, Any], seen: Mapping[str, Any], cfg: Config) -> float:
+    return initial_interval_s(row["priority_class"], _class(row, seen, cfg), cfg.schedule)
 
 
 def _after_refusal(
@@ -139,7 +153,7 @@ def _after_refusal(
     new = dict(row) | {"error_type": str(seen["reason"]), "error_detail": seen.get("detail")}
     if outcome is Outcome.REFUSED:
         return new | {"state": State.REFUSED, "next_fetch": None}
-    interval_s = _first_interval_s(row, cfg)
+    interval_s = _first_interval_s(row, seen, cfg)
     return new | {
         "state": State.ROBOTS_SKIPPED,
         "next_fetch": now + interval_s,
@@ -154,9 +168,9 @@ def _after_answer(
     first = not row.get("n_fetch")
     changed = None if outcome is Outcome.REDIRECTED else has_changed(row, seen)
     if first or not row.get("interval_s"):
-        interval_s = _first_interval_s(row, cfg)
+        interval_s = _first_interval_s(row, seen, cfg)
     else:
-        cls = class_of_row(row, cfg.schedule)
+        cls = _class(row, seen, cfg)
         interval_s = next_interval_s(row["interval_s"], changed, cls, cfg.schedule)
     letter = "N" if first else "?" if changed is None else "C" if changed else "U"
     new = dict(row) | {
@@ -197,8 +211,16 @@ def _history(row: Mapping[str, Any], letter: str) -> str:
     return ((row.get("history") or "") + letter)[-HISTORY_LENGTH:]
 
 
-def _flags(row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome) -> list[str]:
-    flags = set(row.get("flags") or ())
+def _flags(
+    row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome, max_redirects: int
+) -> list[str]:
+    flags = {*(row.get("flags") or ())} - {GIVEN_BACK, DUPLICATE}
+    if seen.get("is_duplicate"):
+        flags.add(DUPLICATE)
+    if outcome in (Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.REDIRECTED):
+        flags.discard(TOO_LONG)
+    if outcome is Outcome.REDIRECTED and (row.get("redirects") or 0) >= max_redirects:
+        flags.add(TOO_LONG)
     if outcome is Outcome.FETCHED and not (
         seen.get("record_type") == "revisit" and seen.get("own_digest")
     ):
@@ -250,9 +272,7 @@ def _after_failure(new: Row, seen: Mapping[str, Any], now: float, cfg: Config) -
     ):
         return new | {"state": State.DEAD, "next_fetch": None}
     # tried in vain, forbidden for now, or a copy is held: again at its own interval
-    interval = new.get("interval_s") or initial_interval_s(
-        new["priority_class"], class_of_row(new, cfg.schedule), cfg.schedule
-    )
+    interval = new.get("interval_s") or _first_interval_s(new, seen, cfg)
     return new | {
         "state": State.RETRYING,
         "next_fetch": now + (todo.wait_s if status == 403 else max(todo.wait_s, interval)),

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crawlkit.config import Config
-from crawlkit.outcomes import Outcome, State
-from crawlkit.rules.frontier.lifecycle import Row, due_again, found_row, next_row
+from crawlkit.outcomes import State
+from crawlkit.rules.frontier.lifecycle import Row, due_again, found_row, is_settled, next_row
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 
@@ -46,7 +46,7 @@ def replay(key: bytes, events: Iterable[Mapping[str, Any]], cfg: Config) -> Row:
             _take_sighting(row, e, state_no)
             continue
         row |= {name: e[name] for name in ("redirects", "priority_class") if e[name] is not None}
-        if e["seen"]["outcome"] != Outcome.DEFERRED:
+        if is_settled(e["seen"]):
             row = next_row(row, e["seen"], e["now"], cfg) | {"updated_no": e["no"]}
             state_no = e["no"]
     assert row is not None  # an URL has at least one event

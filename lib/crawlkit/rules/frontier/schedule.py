@@ -8,17 +8,22 @@ from typing import Any
 from crawlkit.config import Schedule
 
 
-def host_class(host: str, cfg: Schedule) -> str:
-    """`news`, `dormant` or `generic`, as configured."""
-    return (
-        "news" if host in cfg.news_hosts else "dormant" if host in cfg.dormant_hosts else "generic"
-    )
+def listed_classes(cfg: Schedule) -> dict[str, str]:
+    """Host -> class, as configured."""
+    return dict.fromkeys(cfg.dormant_hosts, "dormant") | dict.fromkeys(cfg.news_hosts, "news")
 
 
-def class_of_row(row: Mapping[str, Any], cfg: Schedule) -> str:
+def host_class(host: str, cfg: Schedule, learned: str | None = None) -> str:
+    """`news`, `dormant` or `generic`: as configured, else as learned (host_classes.py)."""
+    if host in cfg.news_hosts:
+        return "news"
+    return "dormant" if host in cfg.dormant_hosts else learned or "generic"
+
+
+def class_of_row(row: Mapping[str, Any], cfg: Schedule, learned: str | None = None) -> str:
     """`sitemap` or `feed` for such a resource, else the class of its host."""
     kind = row.get("fetch_kind")
-    return kind if kind in ("sitemap", "feed") else host_class(row["host"], cfg)
+    return kind if kind in ("sitemap", "feed") else host_class(row["host"], cfg, learned)
 
 
 def bounds_s(cls: str, cfg: Schedule) -> tuple[float, float]:

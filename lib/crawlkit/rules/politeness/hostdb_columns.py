@@ -37,6 +37,9 @@ def hostdb_columns(state: HostState, clock_now: float, cfg: Config) -> dict[str,
         "avg_ms": state.avg_ms,
         "quota_used": state.quota_used,
         "quota_day": str(state.quota_day),
+        "quota_max": (
+            cfg.politeness.host_day_quota if state.quota_max is None else state.quota_max
+        ),
         "cycle_used": state.cycle_used,
         "cycle_day": state.cycle_day,
         "last_ips": state.last_ips,

@@ -118,13 +118,13 @@ def robots_rows_sql(own: Sequence[str]) -> str:
         ),
         listed AS (
             SELECT url_key, url, host, domain, host_bucket, slot, region, kind, score, host_pos,
-                fetch_kind, {of_page}, CAST(NULL AS int) AS robots_status,
+                fetch_kind, origin, {of_page}, CAST(NULL AS int) AS robots_status,
                 CAST(NULL AS binary) AS robots_body, CAST(NULL AS timestamp) AS robots_fetched_at,
                 CAST(NULL AS timestamp) AS robots_expires, CAST(NULL AS string) AS host_state
             FROM pages
             UNION ALL
             SELECT unhex(substring(sha2(o.url, 256), 1, 32)), o.url, o.host, o.domain,
-                o.host_bucket, o.slot, o.region, 'robots', o.score, 0, NULL, {nulls},
+                o.host_bucket, o.slot, o.region, 'robots', o.score, 0, NULL, o.origin, {nulls},
                 c.robots_status, c.robots_body, c.robots_fetched_at, c.robots_expires, h.state_json
             FROM origins AS o
             LEFT JOIN copies AS c ON o.origin = c.origin
