@@ -160,18 +160,22 @@ def is_seen(url: str, data: Place, cfg: Config | None = None) -> bool:
 
 
 def add_urls(
-    urls: Iterable[str], data: Place, cfg: Config | None = None, priority: str | int | None = None
+    urls: Iterable[str],
+    data: Place,
+    cfg: Config | None = None,
+    priority: str | int | None = None,
+    **about: Any,
 ) -> dict[str, Any]:
     """Give URLs to a crawl's next round; `added`, `duplicates` and `refused` of them.
 
-    Raises BadCommand, CrawlError.
+    about: depth (links from a seed), mode (keep, update or overwrite what is known), and source,
+    time and metadata (a dict), which the frontier keeps with each URL (crawldb.metadata).
+    Raises BadCommand, CrawlError, TypeError.
     """
-    return run_command(
-        Crawl(data, cfg or Config()),
-        "seeds",
-        {"urls": list(urls), "priority": priority},
-        actor="api",
-    )
+    if unknown := sorted(about.keys() - {"depth", "mode", "source", "time", "metadata"}):
+        raise TypeError(f"add_urls takes no {unknown[0]}")
+    given = {"urls": list(urls), "priority": priority, **about}
+    return run_command(Crawl(data, cfg or Config()), "seeds", given, actor="api")
 
 
 def stats(data: Place, cfg: Config | None = None) -> dict[str, Any]:

@@ -115,6 +115,8 @@ class Reason(StrEnum):
     HOST_BLOCKED = "host_blocked"  # a challenge page or a run of 403/429
     HOST_DAY_QUOTA = "host_day_quota"
     HOST_CYCLE_QUOTA = "host_cycle_quota"
+    DOMAIN_DAY_QUOTA = "domain_day_quota"
+    DOMAIN_CYCLE_QUOTA = "domain_cycle_quota"
     HOST_ROUND_QUOTA = "host_round_quota"
     STOP_LIST = "stop_list"
     # later

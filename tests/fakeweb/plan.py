@@ -208,7 +208,7 @@ class FakeWeb:
         that what is fetched when depends on the plan alone.
         """
         return {
-            "agent": {"name": TOKEN},
+            "agent": {"name": TOKEN, "info_url": "http://bot.example/"},
             "scope": {"max_depth": 15, "max_years_ahead": 2, "max_repeated_segments": 3},
             "frontier": {"explore": 0.0, "guess_sitemap": False},
             "round": {"urls_per_host": 100_000, "max_urls": 1_000_000},

@@ -28,7 +28,10 @@ Seeds = Annotated[
     typer.Option(
         "--seeds",
         metavar="FILE",
-        help="Seed file, one URL a line with optional TAB key=value (- reads standard input).",
+        help=(
+            "Seed file or s3://bucket/key, one URL a line with optional TAB key=value (- reads"
+            " standard input)."
+        ),
     ),
 ]
 ScopeKind = Annotated[

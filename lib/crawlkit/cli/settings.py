@@ -12,9 +12,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from crawlkit.config import layers
+from crawlkit.adapters.store.objects import ObjectMissing
+from crawlkit.adapters.store.open_store import open_objects
+from crawlkit.config import S3, layers
 from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 YEAR_10000 = 253_402_300_800  # Unix s; timestamps of tables and of Python end before it
 MAX_LINE_BYTES = 70_000
+_NO_S3 = S3()
 _NO_TEXT = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"PK\x03\x04")  # UTF-16, gzip, ZIP
 
 
@@ -80,18 +83,27 @@ def parse_now(text: str | None) -> float:
     return at
 
 
-def read_seeds(path: str) -> Iterator[str]:
-    """Lines of a seed file (`-`: standard input). Raises ConfigError."""
+def _open_seeds(path: str, s3: S3) -> BinaryIO:
+    if path == "-":
+        return sys.stdin.buffer
+    place, _, name = path.rpartition("/")
+    return open_objects(place, s3).open_range(name) if "://" in path else open(path, "rb")
+
+
+def read_seeds(path: str, s3: S3 = _NO_S3) -> Iterator[str]:
+    """Lines of a seed file (`-`: standard input; s3://bucket/key). Raises ConfigError."""
     try:
-        with sys.stdin.buffer if path == "-" else open(path, "rb") as f:
+        with _open_seeds(path, s3) as f:
             for n, raw in enumerate(f, 1):
                 if n == 1 and raw.startswith(_NO_TEXT):
                     raise ConfigError(f"--seeds {path}: not a UTF-8 text file (one URL a line)")
                 for line in raw.rstrip(b"\r\n").split(b"\r"):
                     yield text_of(line[:MAX_LINE_BYTES])
+    except ObjectMissing:
+        raise ConfigError(f"--seeds {path}: no such object") from None
     except OSError as e:
         raise ConfigError(
-            f"--seeds {path}: {e.strerror}: give a text file with one URL a line"
+            f"--seeds {path}: {e.strerror or e}: give a text file with one URL a line"
         ) from None
 
 

@@ -9,7 +9,7 @@ PANELS = {
     "Steer": (
         "recrawl hint boost block unblock complain host pause resume abandon command import serve"
     ).split(),
-    "Check": "normalize scope-test robots config audit reconcile doctor plan".split(),
+    "Check": "normalize scope-test robots config agent-page audit reconcile doctor plan".split(),
     "Export": "export cdxj".split(),
     "Upkeep": "maintain rebuild rebucket purge jars".split(),
     "Stages": "open inject generate fetch commit parse dedup update rank report".split(),
@@ -90,8 +90,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "params": (
         "look",
         (
-            "Query parameters that hosts' own pages say do not matter, with the evidence and the"
-            " lines to put into the configuration."
+            "Query parameters that hosts' own pages say do not matter, with the evidence; accepted"
+            " ones are removed from the host's URLs."
         ),
     ),
     "metrics": ("look", "The newest round's metrics and the alerts as Prometheus text."),
@@ -120,6 +120,10 @@ VERBS: dict[str, tuple[str, str]] = {
             "The settings in force and where each stands. With --save, what --config and --set say"
             " is kept in the crawl's crawl.yaml."
         ),
+    ),
+    "agent-page": (
+        "check",
+        "The page for agent.info_url: what the crawler is, and how to keep it away.",
     ),
     "recrawl": (
         "steer",
@@ -248,6 +252,7 @@ EXAMPLES = (
     "crawlkit scope-test https://site.example/a/a/a/a/a --set scope.max_depth=5",
     "crawlkit robots robots.txt https://site.example/private --agent mybot",
     "crawlkit config --data site --all",
+    "crawlkit agent-page --set agent.name=mybot --out bot.html",
     "crawlkit recrawl https://site.example/x --data site",
     "crawlkit hint https://site.example/x --data site",
     "crawlkit boost https://site.example/x --points 20 --data site",

@@ -30,6 +30,15 @@ class Politeness(Section):
     )
     host_day_quota: int = setting(100_000, "Pages of one host a UTC day.", ge=0)
     host_cycle_quota: int = setting(100_000, "Pages of one host a cycle.", ge=0)
+    domain_day_quota: int = setting(
+        100_000,
+        "Pages of one registered domain a UTC day: made-up subdomains share it. A host's own quota"
+        " (`crawlkit host set`) that is higher lifts it.",
+        ge=0,
+    )
+    domain_cycle_quota: int = setting(
+        100_000, "Pages of one registered domain a cycle; likewise.", ge=0
+    )
     cycle_days: int = setting(
         30,
         "Length of a cycle: fixed windows of so many UTC days, counted from 1970-01-01.",

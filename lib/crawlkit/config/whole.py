@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 
 from pydantic import model_validator
 
@@ -19,8 +20,16 @@ from crawlkit.config.operation_sections import (
     Storage,
 )
 from crawlkit.config.politeness_sections import Breaker, Lease, Politeness, Retry, Robots
-from crawlkit.config.scope_sections import Agent, Crawl, Frontier, Round, ScopeConfig, Urls
-from crawlkit.config.section import Section
+from crawlkit.config.scope_sections import (
+    PLACEHOLDER_INFO_URL,
+    Agent,
+    Crawl,
+    Frontier,
+    Round,
+    ScopeConfig,
+    Urls,
+)
+from crawlkit.config.section import ConfigError, Section
 
 
 class Config(Section):
@@ -59,6 +68,21 @@ class Config(Section):
                 f" lease.renew_s + 2 x lease.margin_s = {need:g}"
             )
         return self
+
+    def check_agent(self, hosts: Iterable[str]) -> None:
+        """The placeholder agent may only speak to loopback.
+
+        Raises ConfigError that names the first other host.
+        """
+        if self.agent.info_url != PLACEHOLDER_INFO_URL:
+            return
+        for host in hosts:
+            if not self.fetch.is_loopback(host):
+                raise ConfigError(
+                    f"agent.info_url is still the placeholder, so {host} is not asked: set it to a"
+                    " page that explains your crawler and how to opt out (`crawlkit agent-page`"
+                    " writes one), for example --set agent.info_url=https://you.example/bot"
+                )
 
     def digest(self) -> str:
         """SHA-256 (hex, 16 digits) of the configuration, stored with each round."""

@@ -7,7 +7,14 @@ from typing import Any
 from fastapi import APIRouter
 
 from crawlkit.control.backend import FromApp, FromSender, host_arguments
-from crawlkit.control.forms import HostBody, HostName, PingBody, PublishedPolicyBody, UrlsBody
+from crawlkit.control.forms import (
+    HostBody,
+    HostName,
+    PingBody,
+    PublishedPolicyBody,
+    SeedsBody,
+    UrlsBody,
+)
 from crawlkit.rules.frontier.command_rules import BadCommand, host_name
 from crawlkit.rules.url.canonical import canonicalize, host_of
 
@@ -15,7 +22,7 @@ router = APIRouter(tags=["aliases"])
 
 
 @router.post("/api/v1/crawler/seeds")
-def seeds(app: FromApp, sender: FromSender, body: UrlsBody) -> dict[str, Any]:
+def seeds(app: FromApp, sender: FromSender, body: SeedsBody) -> dict[str, Any]:
     """Add URLs to the frontier; how many are new."""
     result = app.run("seeds", body.model_dump(), sender)
     return {"added": result["added"], "duplicates": result["duplicates"]}
@@ -59,7 +66,7 @@ def ping(app: FromApp, sender: FromSender, body: PingBody) -> dict[str, Any]:
 
 
 @router.post("/seeds")
-def seeds_(app: FromApp, sender: FromSender, body: UrlsBody) -> dict[str, Any]:
+def seeds_(app: FromApp, sender: FromSender, body: SeedsBody) -> dict[str, Any]:
     """Add URLs to the frontier; how many were taken."""
     return {"queued": app.run("seeds", body.model_dump(), sender)["queued"]}
 

@@ -23,8 +23,20 @@ class UrlsBody(Body):
         list[Annotated[str, Field(max_length=65_536)]], Field(min_length=1, max_length=MAX_URLS)
     ]
     priority: Annotated[str, Field(max_length=20)] | Annotated[int, Field(ge=0, le=3)] | None = (
-        Field(None, description="0..3 or critical, high, normal, low")
+        Field(None, description="0..3 or critical, high, normal, low, immediate")
     )
+
+
+class SeedsBody(UrlsBody):
+    """URLs for the frontier, with what is to be kept of them."""
+
+    depth: int | None = Field(None, ge=0, le=1000, description="links from a seed")
+    mode: Literal["keep", "update", "overwrite"] = Field(
+        "keep", description="what becomes of a URL that is known"
+    )
+    source: str | None = Field(None, max_length=300, description="who gives them; kept")
+    time: str | float | None = Field(None, description="when they were found; kept")
+    metadata: dict[str, Any] | None = Field(None, description="kept as crawldb.metadata")
 
 
 class BoostBody(UrlsBody):
@@ -59,12 +71,21 @@ class PolicyBody(Body):
         None, ge=0, le=86_400, description="gap between requests; null: as configured"
     )
     parallel: int = Field(1, ge=1, le=100, description="requests at once")
+    exempt: bool = Field(False, description="own site: no delay, no quota; robots.txt holds")
     quota_max: int | None = Field(
         None, ge=0, le=10**9, description="pages a day; null: as configured"
     )
     cycle_quota_max: int | None = Field(
         None, ge=0, le=10**9, description="pages a cycle; null: as configured"
     )
+
+
+class ParamBody(Body):
+    """A query parameter that does not choose a page of a host."""
+
+    host: str = Field(max_length=300)
+    name: str = Field(max_length=200)
+    in_force: bool = True
 
 
 class PublishedPolicyBody(Body):

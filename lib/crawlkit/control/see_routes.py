@@ -10,6 +10,7 @@ from fastapi.responses import PlainTextResponse
 from crawlkit.control import responses as views
 from crawlkit.control.backend import FromApp
 from crawlkit.control.forms import HostName, Limit, Offset
+from crawlkit.control.param_rules import list_rules
 from crawlkit.observe.explain import explain
 from crawlkit.report.metrics import current_text
 from crawlkit.rules.frontier.command_rules import host_name
@@ -73,6 +74,12 @@ def cdx(app: FromApp, url: Url, offset: Offset = 0, limit: Limit = 100) -> dict[
 def commands(app: FromApp, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """The operators' commands, newest first."""
     return page_of(views.commands(app.crawl(), offset, limit + 1), offset, limit)
+
+
+@router.get("/params")
+def params(app: FromApp) -> dict[str, Any]:
+    """Rules about query parameters: those that pages propose, and those in force."""
+    return {"items": list_rules(app.crawl())}
 
 
 @router.get("/hosts/{host}/policy")

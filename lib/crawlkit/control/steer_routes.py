@@ -12,16 +12,19 @@ from crawlkit.control.forms import (
     ComplaintBody,
     HostBody,
     HostName,
+    ParamBody,
     PolicyBody,
     RoundName,
+    SeedsBody,
     UrlsBody,
 )
+from crawlkit.control.param_rules import change_rule
 
 router = APIRouter(prefix="/v1", tags=["steer"])
 
 
 @router.post("/seeds")
-def seeds(app: FromApp, sender: FromSender, body: UrlsBody) -> dict[str, Any]:
+def seeds(app: FromApp, sender: FromSender, body: SeedsBody) -> dict[str, Any]:
     """Add URLs to the frontier with the next round."""
     return app.run("seeds", body.model_dump(), sender)
 
@@ -71,6 +74,14 @@ def rounds(
 ) -> dict[str, Any]:
     """Hold a round, let it go on, or end it (what it has not committed is due as before)."""
     return app.run(verb, {"round_id": round_id}, sender)
+
+
+@router.put("/params")
+def params(app: FromApp, sender: FromSender, body: ParamBody) -> dict[str, Any]:
+    """Put a rule about a host's query parameter in force, or take it back."""
+    if sender.dry_run:
+        return body.model_dump()
+    return change_rule(app.crawl(), body.host, body.name, body.in_force, sender.actor)
 
 
 @router.put("/hosts/{host}/policy")

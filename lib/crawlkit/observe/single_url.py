@@ -17,7 +17,7 @@ from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.parts import Record, read_slot
 from crawlkit.adapters.store.stop_list import ORDERS_KEY
 from crawlkit.adapters.warc.record_store import RecordReader
-from crawlkit.config import PLACEHOLDER_INFO_URL, Config, ConfigError
+from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.model import Capture, FetchItem, RobotsCopy
 from crawlkit.outcomes import Reason, Refused
@@ -86,11 +86,7 @@ def fetch_one(url: str, cfg: Config, crawl: Crawl | None = None) -> One:
     """
     url = canonicalize(url, policy=UrlPolicy.of(cfg.urls))
     host = host_of(url)
-    if cfg.agent.info_url == PLACEHOLDER_INFO_URL and not cfg.fetch.is_loopback(host):
-        raise ConfigError(
-            f"agent.info_url is still the placeholder, so {host} is not fetched: set it to a page"
-            " that explains your crawler, for example --set agent.info_url=https://you.example/bot"
-        )
+    cfg.check_agent([host])
     if crawl is None:
         return _fetch(url, cfg, None)
     with crawl.lock:  # no round can claim the bucket meanwhile

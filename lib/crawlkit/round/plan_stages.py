@@ -183,11 +183,15 @@ def _read_orders(job: OpenCrawl, urgent: list[bytes]) -> generate_stage.Orders:
 
 # -- fetch -----------------------------------------------------------------------------
 def fetch(job: OpenCrawl, round_: Round, region: str | None = None) -> Counts:
-    """The fetch list (of a region) -> WARC files and parts."""
+    """The fetch list (of a region) -> WARC files and parts.
+
+    Raises ConfigError (the agent is still the placeholder), StageError.
+    """
     slots = (job.crawl.mark(round_, "generate") or {}).get("slots", 0)
     if not slots:
         return {"planned": 0}
     listed = job.of_round("fetchlist", round_)
+    job.cfg.check_agent(r["host"] for r in listed.select("DISTINCT host").rows())
     if region is not None:
         listed = listed.where(f"region = '{region}'")
     _check_room(job)

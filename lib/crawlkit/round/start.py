@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 
 from crawlkit.config.layers import Settings
-from crawlkit.config.scope_sections import PLACEHOLDER_INFO_URL
 from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
 from crawlkit.crawl.state import Crawl, Place
@@ -23,26 +22,6 @@ from crawlkit.rules.url.seeds import parse_seed
 CHECKED_SEEDS = 1000
 
 
-def refuse_placeholder(cfg: Config, lines: list[str]) -> None:
-    """The placeholder agent may only speak to loopback.
-
-    Raises ConfigError that names the first other seed.
-    """
-    if cfg.agent.info_url != PLACEHOLDER_INFO_URL:
-        return
-    for line in lines:
-        try:
-            seed = parse_seed(line)
-        except Refused:
-            continue
-        if seed is not None and not cfg.fetch.is_loopback(host_of(seed.url)):
-            raise ConfigError(
-                f"agent.info_url is still the placeholder, so {host_of(seed.url)} is not asked: set"
-                " it to a page that explains your crawler and how to opt out, for example --set"
-                " agent.info_url=https://you.example/bot"
-            )
-
-
 def check_seeds(data: Place, settings: Settings, lines: list[str]) -> None:
     """Look at the seeds before anything is written.
 
@@ -54,7 +33,7 @@ def check_seeds(data: Place, settings: Settings, lines: list[str]) -> None:
         if settings.kept is None and not Crawl(data, cfg).round_ids():
             raise ConfigError("no seeds: give a URL, or --seeds FILE with one URL a line")
         return
-    refuse_placeholder(cfg, lines)
+    cfg.check_agent(host_of(url) for url in _urls_of(lines, cfg))
     if len(lines) > CHECKED_SEEDS:
         return
     added, refused = judge_seeds(lines, cfg, time.time())

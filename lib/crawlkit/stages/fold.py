@@ -27,6 +27,8 @@ _CHANGED = {  # what found rows change in a row that is known, beside its kind
     " WHEN mode = 'update' THEN least(priority_class, new_class) ELSE priority_class END",
     "boost": "CASE WHEN mode = 'overwrite' THEN new_boost"
     " WHEN mode = 'update' THEN greatest(boost, new_boost) ELSE boost END",
+    "metadata": "CASE WHEN mode = 'overwrite' THEN new_metadata"
+    " WHEN mode = 'update' THEN coalesce(new_metadata, metadata) ELSE metadata END",
     "depth": "least(depth, min_depth)",
     "fetch_kind": "named_kind",
     "flags": f"CASE WHEN is_duplicate = 1 THEN array_sort(array_union(flags, {_DUPLICATE}))"
@@ -111,6 +113,7 @@ _DECIDED = f"""
             max(CASE WHEN changes THEN mode END) {_OF_KEY} AS mode,
             max(CASE WHEN changes THEN priority_class END) {_OF_KEY} AS new_class,
             max(CASE WHEN changes THEN boost END) {_OF_KEY} AS new_boost,
+            max(CASE WHEN changes THEN metadata END) {_OF_KEY} AS new_metadata,
             max(CASE WHEN flagged THEN size(flags) END) {_OF_KEY} AS is_duplicate
         FROM placed
     ),

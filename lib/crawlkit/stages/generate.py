@@ -17,15 +17,12 @@ from typing import Any
 from crawlkit.config.whole import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
-from crawlkit.outcomes import Reason
-from crawlkit.rules.frontier.lifecycle import GIVEN_BACK
+from crawlkit.rules.frontier.due_rows import select_due_sql
 from crawlkit.rules.frontier.overlap import buckets_beside
-from crawlkit.rules.frontier.priority import points_sql
 from crawlkit.rules.frontier.schedule import listed_classes
 from crawlkit.rules.frontier.slots import assign_in_regions
-from crawlkit.rules.politeness.host_state import pages_left_sql
 from crawlkit.rules.robots.planned import Lead, find_leads, join_leads, leads_sql, robots_rows_sql
-from crawlkit.tables import TABLES
+from crawlkit.rules.url.domains import registered_domain
 
 READS = (
     "buckets",
@@ -208,131 +205,27 @@ def select_due(
         policies: the operator's quotas by host.
     """
     engine = rows.engine
-    names = ("quota_max", "cycle_quota_max")
-    quotas = [(host, *(p.get(name) for name in names)) for host, p in policies.items()]
+    names = ("quota_max", "cycle_quota_max", "delay_s", "parallel")
+    quotas = [
+        (host, registered_domain(host), *(p.get(name) for name in names))
+        for host, p in policies.items()
+    ]
     return engine.query(
         select_due_sql(cfg, now, clock_now, seed),
         rows=rows,
         hostdb=hostdb,
         host_ranks=host_ranks,
-        quotas=engine.from_rows("host string, quota_max bigint, cycle_quota_max bigint", quotas),
+        quotas=engine.from_rows(_QUOTAS, quotas),
         classes=engine.from_rows(
             "host string, class string", sorted(listed_classes(cfg.schedule).items())
         ),
     )
 
 
-def select_due_sql(cfg: Config, now: float, clock_now: float, seed: int) -> str:
-    """The query of `select_due`, of three parts: what is due, at most so many rows of each host,
-    and the round's budget.
-    """
-    return f"""
-        WITH {_due_sql(cfg, now, clock_now)},
-        {_capped_sql(cfg)},
-        {_budget_sql(cfg, seed)}
-        SELECT {_ROW}, {_MORE}, host_pos, left_out, left_reason,
-            pos > {cfg.round.max_urls} AS explore
-        FROM drawn WHERE left_out IS NOT NULL OR chance <= {cfg.round.max_urls}
-    """
-
-
-_ROW = ", ".join(TABLES["crawldb"].column_names)
-# a URL that a dead task gave back comes with those of class 1
-EFFECTIVE_CLASS = (
-    f"CASE WHEN array_contains(flags, '{GIVEN_BACK}') THEN least(priority_class, 1)"
-    " ELSE priority_class END"
+_QUOTAS = (
+    "host string, domain string, quota_max bigint, cycle_quota_max bigint, delay_s double,"
+    " parallel int"
 )
-_MORE = "quality, class, urgent, not_before, host_delay_ms, score"
-
-
-def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
-    """Due rows with their score, what the quotas of their host let through (`of_day`, `of_cycle`)
-    and its delay (`fits`), and why nothing of the host may be fetched (`barred_reason`).
-    """
-    budget_s = cfg.round.minutes * 60
-    now_us, end_us = round(clock_now * 1e6), round((clock_now + budget_s) * 1e6)
-    day, cycle = pages_left_sql(cfg.politeness, clock_now, clock_now + budget_s)
-    delay_s = _delay_sql(cfg)
-    return f"""
-        due AS (
-            SELECT /*+ BROADCAST(h, k, q, w) */ r.*, coalesce(h.delay_ms, 0) AS host_delay_ms,
-                h.quota_used, h.quota_day, h.cycle_used, h.cycle_day,
-                q.quota_max, q.cycle_quota_max, coalesce(k.quality, 5e-1) AS quality,
-                coalesce(w.class, h.class, 'generic') AS class,
-                CASE WHEN unix_micros(h.next_allowed_at) > {now_us} THEN h.next_allowed_at END
-                    AS not_before,
-                CASE WHEN r.stopped THEN '{Reason.STOP_LIST}'
-                    WHEN h.blacklisted THEN '{Reason.HOST_BLOCKED}'
-                    WHEN unix_micros(h.next_allowed_at) >= {end_us} THEN '{Reason.RETRY_AFTER}'
-                END AS barred_reason
-            FROM {{rows}} AS r
-            LEFT JOIN {{hostdb}} AS h ON r.host = h.host
-            LEFT JOIN {{host_ranks}} AS k ON r.host = k.host
-            LEFT JOIN {{quotas}} AS q ON r.host = q.host
-            LEFT JOIN {{classes}} AS w ON r.host = w.host
-            WHERE r.next_fetch <= timestamp_micros({round(now * 1e6)})
-                AND r.state NOT IN ('dead', 'refused')
-        ),
-        scored AS (
-            SELECT {_ROW}, quality, class, urgent, not_before, host_delay_ms, barred_reason,
-                {points_sql(now)} AS score, {day} AS of_day, {cycle} AS of_cycle,
-                CASE WHEN {delay_s} > 0 THEN floor({budget_s} / {delay_s}) + 1 END AS fits
-            FROM due
-        )"""
-
-
-def _capped_sql(cfg: Config) -> str:
-    """No more rows of a host than are let through, and one more that represents those left out."""
-    caps = {
-        Reason.HOST_DAY_QUOTA: "of_day",
-        Reason.HOST_CYCLE_QUOTA: "of_cycle",
-        Reason.HOST_ROUND_QUOTA: f"{cfg.round.urls_per_host}",
-        Reason.ROUND_TIME: "fits",
-    }
-    why = " ".join(f"WHEN {sql} = fits_all THEN '{reason}'" for reason, sql in caps.items())
-    return f"""
-        limited AS (
-            SELECT *, least({", ".join(caps.values())}) AS fits_all FROM scored
-        ),
-        numbered AS (
-            SELECT *, CASE WHEN barred_reason IS NULL THEN fits_all ELSE 0 END AS cap,
-                count(*) OVER (PARTITION BY host) AS of_host,
-                row_number() OVER (PARTITION BY host ORDER BY
-                    urgent DESC, {EFFECTIVE_CLASS}, score DESC, depth, url_key) AS host_pos
-            FROM limited
-        ),
-        capped AS (
-            SELECT {_ROW}, {_MORE}, CAST(host_pos AS int) AS host_pos,
-                CASE WHEN host_pos > cap THEN CAST(of_host - cap AS bigint) END AS left_out,
-                CASE WHEN host_pos > cap THEN coalesce(barred_reason, CASE {why} END) END
-                    AS left_reason
-            FROM numbered WHERE host_pos <= cap + 1
-        )"""
-
-
-def _budget_sql(cfg: Config, seed: int) -> str:
-    """The order of the budget: the best by class and score, then a share by chance (of the seed)
-    among the rest; rows that represent others come behind all.
-    """
-    best = int(cfg.round.max_urls * (1 - cfg.frontier.explore))
-    return f"""
-        ordered AS (
-            SELECT *, row_number() OVER (ORDER BY left_out IS NOT NULL, urgent DESC,
-                {EFFECTIVE_CLASS}, score DESC, depth, url_key) AS pos
-            FROM capped
-        ),
-        drawn AS (
-            SELECT *, row_number() OVER (ORDER BY left_out IS NOT NULL,
-                CASE WHEN pos <= {best} THEN 0 ELSE 1 END,
-                md5('{seed}' || hex(url_key))) AS chance
-            FROM ordered
-        )"""
-
-
-def _delay_sql(cfg: Config) -> str:
-    """Seconds between two requests to the host of a row."""
-    least_s = f"CAST({cfg.politeness.delay_s!r} AS double)"
-    return f"greatest(coalesce(host_delay_ms, 0) / 1e3, {least_s})"
 
 
 def _count_domains(
@@ -341,11 +234,10 @@ def _count_domains(
     """Domains with rows that are chosen (domain, host_bucket, n, cost_s: polite time, ips), and
     what is left out by reason.
     """
-    delay_s = _delay_sql(cfg)
-    query = f"""
+    query = """
         SELECT domain, host_bucket, left_reason, count(*) AS n,
-            CAST(sum(left_out) AS bigint) AS left_out, sum({delay_s}) AS cost_s
-        FROM {{due}} GROUP BY domain, host_bucket, left_reason
+            CAST(sum(left_out) AS bigint) AS left_out, sum(host_delay_ms) / 1e3 AS cost_s
+        FROM {due} GROUP BY domain, host_bucket, left_reason
     """
     counted = due.engine.query(query, due=due).rows()
     left_out: dict[str, int] = {}

@@ -226,4 +226,5 @@ def _make_found(seed: Seed, key: bytes, source: str, now: float, buckets: int) -
         boost=seed.boost,
         fetch_kind=seed.fetch_kind,
         sent_url=seed.sent_url,
+        metadata=seed.metadata,
     )

@@ -40,6 +40,7 @@ _EVENT = {
     "due_at": "double",
     "force": "boolean",
     "mode": "string",
+    "metadata": "string",
 }
 _SEEN = "seen_"  # begins the columns of an outcome that `seen_of` gives
 _PLANNED = {

@@ -18,6 +18,7 @@ redirects int | hops of the redirect chain that led here
 parent_key binary | url_key of the page on which it was first found
 source string | seed, link, redirect, canonical, sitemap, feed, import, hint or operator
 fetch_kind string | page, sitemap or feed: how its answer is read
+metadata string | what was given with it as a seed: source, time and other keys (JSON); else null
 first_seen timestamp | when it was first found
 last_fetch timestamp | nominal time of the last round in which a request got an answer
 next_fetch timestamp | when it is due; null: never

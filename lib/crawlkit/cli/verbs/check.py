@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import time
+from html import escape
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Annotated, Any, Optional
 
 import typer
@@ -58,6 +61,37 @@ def normalize(
         emit(row, as_json, _canonical_text)
     if refused:
         raise typer.Exit(2)
+
+
+@app.command("agent-page")
+@report_errors
+def agent_page(
+    out: Annotated[
+        Optional[Path], typer.Option("--out", help="File (none: standard output).")
+    ] = None,
+    data: OfCrawl = None,
+    config: ConfigFile = None,
+    set_: Sets = None,
+) -> None:
+    """The page for agent.info_url: what the crawler is, and how to keep it away.
+
+    It is a template: add what else site owners should know.
+    """
+    cfg = read_config(data, config, set_)
+    contact = f"Write to {cfg.agent.from_}." if cfg.agent.from_ else "Write to the address below."
+    values = {
+        "name": cfg.agent.name,
+        "user_agent": cfg.agent.user_agent,
+        "delay": f"{cfg.politeness.delay_s:g} s",
+        "robots_hours": f"{cfg.robots.ttl_s / 3600:g}",
+        "contact": contact,
+    }
+    page = files("crawlkit").joinpath("data/agent_page.html").read_text("utf-8")
+    text = Template(page).substitute({k: escape(v) for k, v in values.items()})
+    if out is None:
+        print(text, end="")
+    else:
+        out.write_text(text, "utf-8")
 
 
 def _canonical_text(v: dict[str, Any]) -> str:

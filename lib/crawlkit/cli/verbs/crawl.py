@@ -110,9 +110,10 @@ def crawl(
     crawlkit crawl --seeds urls.txt --data site --rounds 10 --max-pages 5000 --scope host
     """
     started, nominal = time.time(), None if now is None else parse_now(now)
-    lines = [*(urls or []), *(read_seeds(seeds) if seeds else ())]
     with contextlib.ExitStack() as stack:
         settings = read_settings(data, config, set_, engine)
+        given = read_seeds(seeds, settings.config.s3) if seeds else ()
+        lines = [*(urls or []), *given]
         if sample is not None:
             web = stack.enter_context(serve() if sample == SAMPLE else serve(sample))
             settings = settings.with_passing(web.config_sets(), "--sample")

@@ -22,8 +22,10 @@ from crawlkit.cli.root import (
     emit,
     rows_text,
 )
-from crawlkit.cli.settings import parse_now, read_config, read_settings
+from crawlkit.cli.settings import actor, parse_now, read_config, read_settings
 from crawlkit.cli.url_options import Url
+from crawlkit.config.section import ConfigError
+from crawlkit.control.param_rules import change_rule, list_rules
 from crawlkit.crawl.kept_settings import keep_settings
 from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.open_crawl import check_tables
@@ -33,7 +35,6 @@ from crawlkit.observe.explain import explain as explain_url
 from crawlkit.observe.explain_text import explain_text
 from crawlkit.observe.status import read_status, status_text
 from crawlkit.report.metrics import alerts_now, current_text
-from crawlkit.tables import TABLES
 
 
 @app.command("open")
@@ -118,19 +119,34 @@ def _diff_text(v: dict[str, Any]) -> str:
 @app.command()
 @report_errors
 def params(
-    data: Data = DEFAULT_DATA, config: ConfigFile = None, set_: Sets = None, as_json: AsJson = False
+    accept: Annotated[
+        Optional[list[str]], typer.Option("--accept", metavar="HOST:NAME", help="Put it in force.")
+    ] = None,
+    take_back: Annotated[
+        Optional[list[str]], typer.Option("--take-back", metavar="HOST:NAME", help="End it.")
+    ] = None,
+    data: Data = DEFAULT_DATA,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Query parameters that hosts' own pages say do not matter, with the evidence and the lines to
-    put into the configuration.
+    """Query parameters that hosts' own pages say do not matter, with the evidence; accepted ones
+    are removed from the host's URLs.
 
-    Nothing is changed: a rule is in force from the round after it is put into urls.host_params,
-    and no longer once it is taken out.
+    A rule that is accepted stands in urls.host_params of the crawl's crawl.yaml and holds from the
+    next command on; taken back, it ends likewise.
 
     crawlkit params --data DIR
+    crawlkit params --accept shop.example:ref --data DIR
     """
-    tables = Crawl(data, read_config(data, config, set_)).plain_tables()
-    rows = tables.rows("param_rules", TABLES["param_rules"].column_names)
-    rows = sorted(rows, key=lambda r: (r["host"], r["name"]))
+    crawl = Crawl(data, read_config(data, config, set_))
+    for is_accepted, given in ((True, accept), (False, take_back)):
+        for rule in given or ():
+            host, colon, name = rule.rpartition(":")
+            if not colon:
+                raise ConfigError(f"{rule!r:.80}: expected HOST:NAME")
+            change_rule(crawl, host, name, is_accepted, actor())
+    rows = list_rules(crawl)
     rules: dict[str, list[str]] = {}
     for r in rows:
         rules.setdefault(r["host"], []).append(r["name"])

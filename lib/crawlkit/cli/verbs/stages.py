@@ -24,6 +24,7 @@ from crawlkit.cli.root import (
 from crawlkit.cli.seed_options import ScopeKind, Seeds
 from crawlkit.cli.settings import parse_now, read_seeds, read_settings, tell
 from crawlkit.cli.verbs.crawl import open_job
+from crawlkit.config import S3
 from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.config.whole import Config
@@ -32,10 +33,10 @@ from crawlkit.model import Round
 from crawlkit.round.drive import run_stage
 from crawlkit.round.job import Job
 from crawlkit.round.start import set_scope
+from crawlkit.rules.frontier.command_rules import MODES
 from crawlkit.rules.frontier.priority import parse_priority
 from crawlkit.upkeep.maintain import maintain as run_maintain
 
-MODES = ("keep", "update", "overwrite")
 TEXTS = {
     "generate": "Choose what is due and write the round's fetch list.",
     "commit": "Record exactly one outcome for each planned URL.",
@@ -89,7 +90,7 @@ def choose_round(job: Job, stage: str, round_id: str | None, now: float) -> Roun
     )
 
 
-def inject_options(seeds: str | None, priority: str, mode: str) -> dict[str, Any]:
+def inject_options(seeds: str | None, priority: str, mode: str, s3: S3) -> dict[str, Any]:
     """Options of inject. Raises ConfigError."""
     if seeds is None:
         raise ConfigError("inject needs --seeds FILE (one URL a line; - reads standard input)")
@@ -99,7 +100,7 @@ def inject_options(seeds: str | None, priority: str, mode: str) -> dict[str, Any
         priority_class = parse_priority(priority)
     except ValueError as e:
         raise ConfigError(f"--priority: {e}") from None
-    return {"priority_class": priority_class, "mode": mode, "lines": list(read_seeds(seeds))}
+    return {"priority_class": priority_class, "mode": mode, "lines": list(read_seeds(seeds, s3))}
 
 
 def fetch_options(region: str | None, cfg: Config) -> dict[str, Any]:
@@ -141,7 +142,7 @@ def inject(
 ) -> None:
     """Add seeds to the frontier. Opens a round if none is open."""
     settings, at = read_settings(data, config, set_, engine), parse_now(now)
-    options = inject_options(seeds, priority, mode)
+    options = inject_options(seeds, priority, mode, settings.config.s3)
     settings = set_scope(settings, options["lines"], scope, tell)
     # each call brings its own lines, which replace the round's of before
     run_command("inject", data, round_id, settings, at, as_json, True, options, save)

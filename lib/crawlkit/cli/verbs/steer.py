@@ -288,6 +288,9 @@ def _host_set(
         Optional[int],
         typer.Option("--cycle-quota-max", help="Pages a cycle (politeness.cycle_days)."),
     ] = None,
+    exempt: Annotated[
+        bool, typer.Option("--exempt", help="An own site: no delay, no quota; robots.txt holds.")
+    ] = False,
     data: Data = DEFAULT_DATA,
     config: ConfigFile = None,
     set_: Sets = None,
@@ -304,6 +307,7 @@ def _host_set(
             "parallel": parallel,
             "quota_max": quota_max,
             "cycle_quota_max": cycle_quota_max,
+            "exempt": exempt,
         },
         data,
         config,

@@ -14,10 +14,13 @@ from crawlkit.rules.frontier.priority import parse_priority
 from crawlkit.rules.url.canonical import canonicalize, host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
+from crawlkit.rules.url.seeds import metadata_json
 
+MODES = ("keep", "update", "overwrite")
 MAX_URLS = 10_000
 MAX_TEXT_CHARS = 2000
 MAX_DELAY_S = 86_400.0
+NO_QUOTA = 10**9  # pages: more than any host gives
 COLUMNS = ("command_id", "at", "verb", "target", "arguments", "actor")  # of `commands`
 URL_VERBS = ("seeds", "recrawl", "hint", "boost")
 HOST_VERBS = ("block", "unblock", "host_set", "complain")
@@ -44,9 +47,11 @@ class Order(NamedTuple):
 def check(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
     """A command in its one form. Raises BadCommand.
 
-    seeds, recrawl, hint, boost: urls (a list), priority, boost. block, unblock, complain: host or
+    seeds, recrawl, hint, boost: urls (a list), priority, boost; seeds: depth, mode, source, time,
+    metadata too. block, unblock, complain: host or
     domain, reason; complain: action (block or slow). host_set: host, delay_s, parallel, quota_max,
-    cycle_quota_max (null or absent: as configured). pause, resume, abandon: round_id.
+    cycle_quota_max (null or absent: as configured), exempt (an own site: what is left out is no
+    delay and no quota; robots.txt holds). pause, resume, abandon: round_id.
     """
     if verb in URL_VERBS:
         return _urls(verb, given, cfg)
@@ -102,11 +107,33 @@ def _urls(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
             arguments["priority_class"] = parse_priority(str(given["priority"]))
         except ValueError as e:
             raise BadCommand(f"priority: {e}") from None
+    if verb == "seeds":
+        arguments |= _of_seeds(given)
     if verb == "boost":
         arguments["boost"] = _number(given, "boost", -100.0, 100.0)
         if arguments["boost"] is None:
             raise BadCommand("boost: expected points from -100 to 100")
     return Order(verb, next(iter(urls)), arguments, refused)
+
+
+def _of_seeds(given: Mapping[str, Any]) -> dict[str, Any]:
+    """depth, mode and metadata of seeds, as far as they are given. Raises BadCommand."""
+    found: dict[str, Any] = {}
+    if (depth := _number(given, "depth", 0, 1000)) is not None:
+        found["depth"] = int(depth)
+    if (mode := given.get("mode")) not in (None, "keep"):
+        if mode not in MODES:
+            raise BadCommand(f"mode: {mode!r:.40}: expected {', '.join(MODES)}")
+        found["mode"] = mode
+    more = given.get("metadata") or {}
+    if not isinstance(more, Mapping) or not all(isinstance(k, str) for k in more):
+        raise BadCommand("metadata: expected an object")
+    named = {k: given[k] for k in ("source", "time") if given.get(k) is not None}
+    try:
+        text = metadata_json({**more, **named})
+    except (Refused, TypeError, ValueError) as e:
+        raise BadCommand(f"metadata: {e}") from None
+    return found if text is None else found | {"metadata": text}
 
 
 def _host(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
@@ -123,25 +150,7 @@ def _host(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
         )
     arguments: dict[str, Any] = {"kind": kinds[0]}
     if verb == "host_set":
-        delay_s, parallel = (
-            _number(given, "delay_s", 0.0, MAX_DELAY_S),
-            _number(given, "parallel", 1, 100),
-        )
-        quotas = {
-            name_: None if (pages := _number(given, name_, 0, 10**9)) is None else int(pages)
-            for name_ in ("quota_max", "cycle_quota_max")
-        }
-        return Order(
-            verb,
-            name,
-            arguments
-            | {
-                "delay_s": delay_s,
-                "parallel": 1 if parallel is None else int(parallel),
-                **quotas,
-            },
-            [],
-        )
+        return Order(verb, name, arguments | _policy(given), [])
     reason = given.get("reason") or ""
     if not isinstance(reason, str):
         raise BadCommand("reason: expected text")
@@ -157,6 +166,20 @@ def _host(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
             "delay_s": cfg.politeness.max_delay_s if action == "slow" else None,
         }
     return Order(verb, name, arguments, [])
+
+
+def _policy(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The pace and quotas that host_set gives. Raises BadCommand."""
+    delay_s = _number(given, "delay_s", 0.0, MAX_DELAY_S)
+    parallel = _number(given, "parallel", 1, 100)
+    quotas = {
+        name: None if (pages := _number(given, name, 0, NO_QUOTA)) is None else int(pages)
+        for name in ("quota_max", "cycle_quota_max")
+    }
+    if given.get("exempt"):  # an own site: no delay, and no quota that is reached
+        delay_s = 0.0 if delay_s is None else delay_s
+        quotas = {name: NO_QUOTA if pages is None else pages for name, pages in quotas.items()}
+    return {"delay_s": delay_s, "parallel": 1 if parallel is None else int(parallel), **quotas}
 
 
 def host_name(text: Any, field: str = "host") -> str:
@@ -218,10 +241,11 @@ def found_rows(
                 now=now,
                 priority_class=1 if given is None else given,
                 boost=args.get("boost", 0.0),
+                depth=args.get("depth", 0),
+                metadata=args.get("metadata"),
             )
-            mode = (
-                "update" if verb == "boost" or (given is not None and verb != "seeds") else "keep"
-            )
+            changes = verb == "boost" or (given is not None and verb != "seeds")
+            mode = "update" if changes else args.get("mode", "keep")
             if verb == "boost" and given is None:
                 row["priority_class"] = (
                     3  # the lesser number of the two holds: that of a known URL stays

@@ -61,6 +61,7 @@ def found_row(  # noqa: PLR0913 - the columns a new row can differ in
     boost: float = 0.0,
     fetch_kind: str = "page",
     sent_url: str | None = None,
+    metadata: str | None = None,
 ) -> Row:
     """The row of a URL seen for the first time: queued and due at once."""
     return {
@@ -78,6 +79,7 @@ def found_row(  # noqa: PLR0913 - the columns a new row can differ in
         "source": source,
         "fetch_kind": fetch_kind,
         "sent_url": sent_url,
+        "metadata": metadata,
         "first_seen": now,
         "next_fetch": now,
         "retries": 0,

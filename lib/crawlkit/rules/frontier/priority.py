@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-CLASS_WORDS = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+CLASS_WORDS = {"critical": 0, "immediate": 0, "high": 1, "normal": 2, "low": 3}
 AUTHORITY, DEPTH, FRESHNESS, NEWS, SITEMAP, QUERY_PENALTY = 40.0, 20.0, 20.0, 20.0, 15.0, 5.0
 
 

@@ -75,6 +75,7 @@ def _first(key: bytes, e: Mapping[str, Any], cfg: Config) -> Row:
         boost=e["boost"] or 0.0,
         fetch_kind=e["fetch_kind"] or "page",
         sent_url=e["sent_url"],
+        metadata=e.get("metadata"),
     ) | {"updated_no": e["no"]}
 
 
@@ -83,11 +84,12 @@ def _take_sighting(row: Row, e: Mapping[str, Any], state_no: int | None) -> None
     than the state.
     """
     if e["mode"] == "overwrite":
-        row |= {"priority_class": e["priority_class"], "boost": e["boost"]}
+        row |= {name: e.get(name) for name in ("priority_class", "boost", "metadata")}
     elif e["mode"] == "update":
         row |= {
             "priority_class": min(row["priority_class"], e["priority_class"]),
             "boost": max(row["boost"], e["boost"]),
+            "metadata": e.get("metadata") or row["metadata"],
         }
     if e["due_at"] is None or (state_no is not None and e["no"] <= state_no):
         return

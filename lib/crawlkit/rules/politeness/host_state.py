@@ -207,19 +207,42 @@ def pages_left_sql(cfg: Politeness, now: float, until: float) -> tuple[str, str]
     """`pages_left` of the day's quota and of the cycle's, as SQL over quota_max, quota_day,
     quota_used, cycle_quota_max, cycle_day, cycle_used (null: none).
     """
-
-    def left(quota: int, days: int, own: str, begun: str, used: str) -> str:
-        this, last = first_day(now, days), first_day(max(now, until), days)
-        pages = f"coalesce({own}, {quota})"
-        begun_now = f"CAST({begun} AS bigint) = {this}"
-        return (
-            f"greatest({pages} - CASE WHEN {begun_now} THEN coalesce({used}, 0) ELSE 0 END, 0)"
-            f" + {(last - this) // days} * {pages}"
-        )
-
-    return left(cfg.host_day_quota, 1, "quota_max", "quota_day", "quota_used"), left(
-        cfg.host_cycle_quota, cfg.cycle_days, "cycle_quota_max", "cycle_day", "cycle_used"
+    day, cycle = used_sql(cfg, now)
+    return (
+        _left_sql(f"coalesce(quota_max, {cfg.host_day_quota})", day, 1, now, until),
+        _left_sql(
+            f"coalesce(cycle_quota_max, {cfg.host_cycle_quota})", cycle, cfg.cycle_days, now, until
+        ),
     )
+
+
+def domain_left_sql(cfg: Politeness, now: float, until: float) -> tuple[str, str]:
+    """Pages that the quotas of a registered domain let through, as SQL over day_used, cycle_used
+    (sums of `used_sql`), and the highest quotas of its hosts: quota_max, cycle_quota_max (null:
+    none).
+    """
+    day = f"greatest({cfg.domain_day_quota}, coalesce(quota_max, 0))"
+    cycle = f"greatest({cfg.domain_cycle_quota}, coalesce(cycle_quota_max, 0))"
+    return (
+        _left_sql(day, "coalesce(day_used, 0)", 1, now, until),
+        _left_sql(cycle, "coalesce(cycle_used, 0)", cfg.cycle_days, now, until),
+    )
+
+
+def used_sql(cfg: Politeness, now: float) -> tuple[str, str]:
+    """Pages of a row of hostdb in this day and in this cycle, as SQL."""
+
+    def used(days: int, begun: str, pages: str) -> str:
+        is_this = f"CAST({begun} AS bigint) = {first_day(now, days)}"
+        return f"CASE WHEN {is_this} THEN coalesce({pages}, 0) ELSE 0 END"
+
+    return used(1, "quota_day", "quota_used"), used(cfg.cycle_days, "cycle_day", "cycle_used")
+
+
+def _left_sql(quota: str, used: str, days: int, now: float, until: float) -> str:
+    """What is left of a quota; a window that begins before `until` gives its pages too."""
+    more = (first_day(max(now, until), days) - first_day(now, days)) // days
+    return f"greatest({quota} - {used}, 0) + {more} * {quota}"
 
 
 def may_send(
