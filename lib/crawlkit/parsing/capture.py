@@ -118,6 +118,7 @@ def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool) -> Row:
         "simhash": prints.simhash if keep else None,
         "minhash": prints.minhash if keep else None,
         "links": 0,
+        "needs_js": page.needs_js,
         "flags": _flags(page, cut or bool(item["truncated"])),
     }
 
@@ -128,6 +129,7 @@ def _flags(page: Page, is_truncated: bool) -> list[str]:
         (is_truncated, "truncated"),
         (page.robots.noindex, "noindex"),
         (page.robots.nofollow, "nofollow"),
+        (page.needs_js is not None, "needs_js"),
         (page.error == Reason.CONTENT_TYPE_NOT_PARSED, "content_type_not_parsed"),
         (page.error and page.error != Reason.CONTENT_TYPE_NOT_PARSED, "text_partial"),
     )

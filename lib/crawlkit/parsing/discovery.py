@@ -29,6 +29,7 @@ _PLAIN_KINDS = frozenset(
         "next",
         "prev",
         "refresh",
+        "state",
     }
 )
 MAX_CELL_CHARS = 2000

@@ -114,6 +114,7 @@ named_sha256 string | sitemaps and feeds: SHA-256 of the addresses that they nam
 simhash bigint | 64-bit SimHash; null without text
 minhash binary | 128 MinHash values, 32-bit little-endian; null without text
 links int | links found
+needs_js string | why it needs a browser: framework_root, noscript, little_text or no_links
 flags array<string> | truncated, cross_site_canonical, many_same_shape ...
 """,
     ),
@@ -133,7 +134,7 @@ to_url string | target, canonical; as written when refused
 to_host string | host of the target
 anchor string | anchor text
 rel string | rel
-kind string | a, area, canonical, redirect, image ...
+kind string | a, area, canonical, redirect, image, state (inlined JSON) ...
 refused string | reason why it does not enter the frontier
 sent_url string | how it is requested: as the page spells it, where that is not to_url
 """,

@@ -42,6 +42,7 @@ TRANSIENT_FLAGS = {
     "nofollow",
     "truncated",
     "content_type_not_parsed",
+    "needs_js",
 }
 
 

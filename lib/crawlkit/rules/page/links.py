@@ -57,8 +57,9 @@ class Link(NamedTuple):
     """One address named by a page.
 
     `kind`: a, area, frame, iframe, canonical, alternate, feed, mobile, amphtml, next, prev,
-    refresh, image or media. `url`: canonical; as written where `refused`. `rel`: its tokens in
-    lower case. `where`: element or header. `sent_url`: how it is requested, where not as `url`.
+    refresh, image, media or state (of inlined JSON). `url`: canonical; as written where `refused`.
+    `rel`: its tokens in lower case. `where`: element or header. `sent_url`: how it is requested,
+    where not as `url`.
     """
 
     kind: str

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crawlkit.outcomes import Reason
+from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.duplicates.fingerprint import Fingerprint, fingerprint
 from crawlkit.rules.http.content_types import kind_of
 from crawlkit.rules.page.encoding import Encoding, decode_utf8
@@ -20,10 +20,12 @@ from crawlkit.rules.page.markup import Document, read_html
 from crawlkit.rules.page.metadata import Metadata, read_metadata
 from crawlkit.rules.page.other_formats import plain_text
 from crawlkit.rules.page.structured_data import json_ld, microdata, rdfa
+from crawlkit.rules.render.inlined_state import InlinedState, read_state
+from crawlkit.rules.render.needs_js import MIN_TEXT_CHARS, needs_js
 from crawlkit.rules.robots.meta import RobotsDirectives, robots_directives
 from crawlkit.rules.text.main_text import main_text
 from crawlkit.rules.text.page_kind import page_kind
-from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy
+from crawlkit.rules.url.canonical import DEFAULT_POLICY, UrlPolicy, canonicalize
 
 Headers = Sequence[tuple[str, str]]
 
@@ -53,6 +55,7 @@ class Page:
     flags: tuple[str, ...] = ()
     error: str | None = None  # why the text is missing or only a part
     page_kind: str | None = None  # rules/text/page_kind.py
+    needs_js: str | None = None  # why it needs a browser (rules/render/needs_js.py)
 
     @property
     def title(self) -> str | None:
@@ -127,26 +130,21 @@ def _html_page(
     markup, encoding = decode_utf8(body, content_type)
     doc = read_html(markup)
     tree = doc.tree
+    state = _used_state(markup, doc)
     robots = robots_directives(
         ((m["name"], m.get("content", "")) for m, _ in doc.metas if "name" in m), headers, agent
     )
-    links = _without_nofollow(read_links(doc, url, headers, encoding.name, policy), robots)
+    all_links = read_links(doc, url, headers, encoding.name, policy)
+    all_links.links += _state_links(state, all_links.base, policy)
+    links = _without_nofollow(all_links, robots)
     found_json, bad_json = json_ld(doc.json_ld)
-    structured = {
-        "json_ld": found_json,
-        "microdata": {} if tree is None else microdata(tree, markup),
-        "rdfa": {} if tree is None else rdfa(tree, markup),
-    }
+    structured: dict[str, Any] = {"json_ld": found_json}
+    if tree is not None:
+        structured |= {"microdata": microdata(tree, markup), "rdfa": rdfa(tree, markup)}
     content_language = next((v for k, v in headers if k.lower() == "content-language"), None)
     kind = page_kind(doc)
-    text, main = doc.text, main_text(doc, kind)
-    flags = [*doc.flags]
-    flags += (
-        ["bad_json_ld"] * bool(bad_json)
-        + ["canonical_conflict"] * links.canonical_conflict
-        + ["cross_site_canonical"] * links.canonical_cross_site
-    )
-    flags += ["links_dropped"] * bool(links.dropped)
+    text, main = (_join(t, state.text) for t in (doc.text, main_text(doc, kind)))
+    flags = [*doc.flags, *_flags(links, bool(bad_json), state)]
     return Page(
         url,
         "html",
@@ -163,7 +161,39 @@ def _html_page(
         fingerprint(text),
         tuple(flags),
         page_kind=kind,
+        needs_js=needs_js(markup, doc, len(state.text), len(state.links)),
     )
+
+
+def _flags(links: PageLinks, bad_json: bool, state: InlinedState) -> list[str]:
+    named = {
+        "bad_json_ld": bad_json,
+        "canonical_conflict": links.canonical_conflict,
+        "cross_site_canonical": links.canonical_cross_site,
+        "links_dropped": links.dropped,
+        "inlined_state": state.texts or state.links,
+    }
+    return [name for name, holds in named.items() if holds]
+
+
+def _join(text: str, more: str) -> str:
+    return "\n".join(filter(None, (text, more)))
+
+
+def _used_state(markup: bytes, doc: Document) -> InlinedState:
+    """The page's inlined JSON, where the markup itself lacks text or links."""
+    lacks = not doc.anchors or sum(len(b.text) for b in doc.blocks) < MIN_TEXT_CHARS
+    return read_state(markup) if lacks else InlinedState([], [])
+
+
+def _state_links(state: InlinedState, base: str, policy: UrlPolicy) -> list[Link]:
+    found = []
+    for address in state.links:
+        try:
+            found.append(Link("state", canonicalize(address, base, policy)))
+        except Refused:
+            continue
+    return found
 
 
 def _without_nofollow(links: PageLinks, robots: RobotsDirectives) -> PageLinks:

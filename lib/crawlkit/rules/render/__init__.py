@@ -1,0 +1,1 @@
+"""Pages that need a browser: which, and whether it was worth it."""
