@@ -73,3 +73,18 @@ def test_bad_input(data, tmp_path):
 def test_a_terminal_is_not_steered_by_a_table(data):
     shown = sql(data, "SELECT 'a' || chr(27) || '[2J' || chr(10) || 'b' AS x").out
     assert shown.splitlines()[2] == "a\\x1b[2J\\nb"
+
+
+def test_an_unknown_table_is_told_with_those_that_are_there(data):
+    done = sql(data, "SELECT * FROM page")
+    assert done.code == 2 and "crawldb_log, domain_authority" in done.err and "pages" in done.err
+
+
+def test_values_of_a_table_are_for_people(data):
+    done = sql(data, "SELECT 1.0936346194605786 AS ms, ['a', 'b'] AS names, [] AS none")
+    assert done.out.splitlines()[2].split("  ") == ["1.09363", "a, b"]
+
+
+def test_what_is_no_url_cannot_be_explained(data):
+    done = call("explain", "nonsense", "--data", data)
+    assert done.code == 2 and "refused: url_invalid" in done.out

@@ -112,6 +112,10 @@ def rows_text(rows: list[dict[str, Any]]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value))
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return value.hex() if isinstance(value, bytes | bytearray) else clean(str(value), "")
 
 

@@ -204,7 +204,10 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Everything known of a URL: canonical form, scope, robots line, host, schedule, captures,
-    duplicates, and why it was not fetched.
+    duplicates, and why it was not fetched. Exit 2 if it is no URL that can be crawled.
     """
     crawl = find_crawl(data, read_config(data, config, set_))
-    emit(explain_url(crawl, url), as_json, explain_text)
+    found = explain_url(crawl, url)
+    emit(found, as_json, explain_text)
+    if "refused" in found:
+        raise typer.Exit(2)

@@ -38,7 +38,7 @@ from crawlkit.exports.files import atomic
 from crawlkit.exports.row_files import FORMS, Limited, lines, plain_rows, write_rows
 from crawlkit.exports.source import Source
 from crawlkit.observe.error_queries import ERROR_COUNTS, ERRORS, where_errors
-from crawlkit.observe.views import VIEWS
+from crawlkit.observe.views import RELATIONS, VIEWS
 from crawlkit.outcomes import REMEDIES
 from crawlkit.runtime.spark_errors import first_cause
 
@@ -124,7 +124,9 @@ def _as_sql() -> Iterator[None]:
     try:
         yield
     except QueryError as e:
-        raise ConfigError(f"SQL: {e}") from None
+        is_unknown = "Table with name" in str(e)
+        there = f" There are: {', '.join(sorted(RELATIONS))}" if is_unknown else ""
+        raise ConfigError(f"SQL: {e}{there}") from None
 
 
 def stream_spark(
