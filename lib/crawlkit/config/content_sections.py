@@ -45,6 +45,11 @@ class Parse(Section):
     same_shape: int = setting(
         500, "A page with more outlinks of one shape is flagged many_same_shape.", ge=1
     )
+    enforce_opt_outs: bool = setting(
+        False,
+        "Keep no text of pages that reserve it against AI use or text and data mining (noai,"
+        " notrain, Content-Usage, Content-Signal, tdm-reservation); else it is only recorded.",
+    )
     page_timeout_s: float = setting(20.0, "A page that takes longer to parse is a reject.", gt=0)
 
 

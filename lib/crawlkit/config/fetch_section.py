@@ -92,6 +92,7 @@ class Fetch(Section):
             "application/atom+xml",
             "application/ld+json",
             "application/feed+json",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         ),
         "Body read only if Content-Type starts with one of these or is missing; empty: any.",
     )

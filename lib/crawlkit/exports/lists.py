@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source
+from crawlkit.exports.withheld import withheld
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.tables import ARROW, TABLES
 
@@ -89,20 +91,55 @@ def export_urls(source: Source, out: Path, date: str) -> dict[str, Any]:
 
 def export_pages(source: Source, out: Path) -> dict[str, Any]:
     """An indexer's feed, JSON lines: each canonical page with its text and its duplicates' URLs."""
+    n = 0
+    with atomic(out, "w") as f:
+        for page in canonical_pages(source):
+            f.write(json.dumps(page, ensure_ascii=False) + "\n")
+            n += 1
+    return {"file": str(out), "pages": n, "aliases": sum(map(len, _aliases(source).values()))}
+
+
+def export_pages_by_host(source: Source, out: Path) -> dict[str, Any]:
+    """The same pages below the folder `out`: YYYY-MM-DD/HOST.json, a JSON array for each day on
+    which pages were fetched and each host.
+    """
+    fetched = {
+        row["capture_id"]: f"{row['started']:%Y-%m-%d}"
+        for row in source.rows(
+            "captures", ["capture_id", "started"], ds.field("started").is_valid()
+        )
+    }
+    lines = (
+        f"{fetched.get(page['capture_id'], 'unknown')}\t{page['host']}\t"
+        + json.dumps(page, ensure_ascii=False)
+        for page in canonical_pages(source)
+    )
+    files = n = 0
+    for place, rows in groupby(sorted_lines(lines), lambda line: line.split("\t", 2)[:2]):
+        day, host = place
+        with atomic(out / day / f"{host.replace(':', '_')}.json", "w") as f:
+            for at, row in enumerate(rows):
+                f.write(("[" if at == 0 else ",\n") + row.split("\t", 2)[2])
+                n += 1
+            f.write("]\n")
+        files += 1
+    return {"folder": str(out), "files": files, "pages": n}
+
+
+def canonical_pages(source: Source) -> Iterator[dict[str, Any]]:
+    """The newest row of each page with text that is no other's duplicate, with `aliases`."""
     aliases = _aliases(source)
     copies = {url for urls in aliases.values() for url in urls}
     newest: dict[str, str] = {}
     for row in source.rows("pages", ["url", "capture_id", "round_id"]):
         newest[row["url"]] = max(newest.get(row["url"], ""), _version(row))
-    n = 0
-    with atomic(out, "w") as f:
-        for page in source.rows("pages", _PAGE_COLUMNS, ds.field("text").is_valid()):
-            if page["url"] not in copies and newest[page["url"]] == _version(page):
-                page["aliases"] = sorted(aliases.get(page["url"], ()))
-                row = {k: v for k, v in page.items() if v is not None}
-                f.write(json.dumps(row, ensure_ascii=False) + "\n")
-                n += 1
-    return {"file": str(out), "pages": n, "aliases": len(copies)}
+    left_out = withheld(source)
+    for page in source.rows("pages", _PAGE_COLUMNS, ds.field("text").is_valid()):
+        if page["url"] not in copies and newest[page["url"]] == _version(page):
+            page["aliases"] = sorted(aliases.get(page["url"], ()))
+            if page["capture_id"] in left_out:  # to be found, not to be shown
+                page |= {"text": None, "main_text": None, "noarchive": True}
+            yield {k: v for k, v in page.items() if v is not None}
 
 
 def _aliases(source: Source) -> dict[str, list[str]]:

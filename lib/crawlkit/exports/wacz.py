@@ -18,6 +18,7 @@ from crawlkit.exports.cdxj import COLUMNS, entry_line, gzip_blocks
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source
 from crawlkit.exports.wet import texts
+from crawlkit.exports.withheld import withheld
 from crawlkit.version import __version__
 
 VERSION = "1.1.1"
@@ -42,10 +43,12 @@ def export_wacz(
     if round_id is not None:
         where &= ds.field("round_id") == source.rounds(round_id)[0]
     rows = source.rows("captures", ["capture_id", "started", "warc_filename"], where)
-    captures = {r["capture_id"]: r for r in rows}
+    left_out = withheld(source)  # their bytes are in the WARC files; no page and no index has them
+    captures = {r["capture_id"]: r for r in rows if r["capture_id"] not in left_out}
+    indexed = (r for r in source.rows("captures", COLUMNS, where) if r["capture_id"] in captures)
     with atomic(out) as f, zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as z:
         resources = [*_archives(z, source, {r["warc_filename"] for r in captures.values()})]
-        resources += _index(z, (entry_line(r) for r in source.rows("captures", COLUMNS, where)))
+        resources += _index(z, map(entry_line, indexed))
         pages = _pages(source, captures, round_id, with_text)
         resources.append(_add(z, "pages/pages.jsonl", _page_lines(pages, with_text)))
         _add_package(z, _package(resources, title or source.cfg.crawl.id, captures))

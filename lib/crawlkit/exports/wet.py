@@ -19,6 +19,7 @@ from crawlkit.adapters.warc.reader import WarcRecord, iter_records
 from crawlkit.adapters.warc.writer import warc_date
 from crawlkit.exports.files import atomic
 from crawlkit.exports.source import Source
+from crawlkit.exports.withheld import withheld
 from crawlkit.model import header_list
 from crawlkit.rules.http.content_coding import decode_body
 from crawlkit.rules.http.content_types import kind_of
@@ -41,9 +42,9 @@ _PATHS = {
 def export_wet(source: Source, out: Path, round_id: str | None = None) -> dict[str, Any]:
     """One WET file a round below the folder `out`; counts.
 
-    It has a `conversion` record for each page whose text is kept.
+    It has a `conversion` record for each page whose text is kept and may be given (withheld.py).
     """
-    files, n = [], 0
+    files, n, left_out = [], 0, withheld(source)
     for name in source.rounds(round_id):
         path = out / f"{source.cfg.crawl.id}-{name}.warc.wet.gz"
         found = {
@@ -61,7 +62,8 @@ def export_wet(source: Source, out: Path, round_id: str | None = None) -> dict[s
                 ["capture_id", "text", "language"],
                 (ds.field("round_id") == name) & ds.field("text").is_valid(),
             ):
-                if (capture := found.get(page["capture_id"])) is not None:
+                capture = found.get(page["capture_id"])
+                if capture is not None and page["capture_id"] not in left_out:
                     f.write(_conversion(page, capture))
                     n += 1
         files.append(str(path))

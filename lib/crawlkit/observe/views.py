@@ -21,6 +21,16 @@ VIEWS: dict[str, str] = {
         "SELECT to_url, to_key, from_url, from_key, anchor, rel, kind, capture_id, round_id FROM"
         " links WHERE refused IS NULL"
     ),
+    "variants": (
+        "SELECT url, variant_url, kind, hreflang FROM (SELECT l.from_url AS url, l.to_url AS"
+        " variant_url, CASE l.kind WHEN 'alternate' THEN 'hreflang' WHEN 'amphtml' THEN 'amp' WHEN"
+        " 'next' THEN 'page' WHEN 'prev' THEN 'page' ELSE l.kind END AS kind, l.hreflang,"
+        " row_number() OVER (PARTITION BY l.from_key, l.to_key, l.kind, l.hreflang ORDER BY"
+        " l.round_id DESC) AS newest FROM links l JOIN latest_page p ON l.capture_id ="
+        " p.capture_id WHERE (l.kind IN ('mobile', 'amphtml', 'next', 'prev') OR l.kind ="
+        " 'alternate' AND l.hreflang <> '') AND l.to_key IS NOT NULL AND l.to_key <> l.from_key)"
+        " WHERE newest = 1"
+    ),
     "overdue": (
         "SELECT url, host, state, priority_class, next_fetch, retries FROM frontier WHERE"
         " next_fetch < now() AND state NOT IN ('dead', 'refused')"

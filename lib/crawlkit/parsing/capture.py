@@ -19,12 +19,15 @@ from crawlkit.parsing.discovery import (
     add_reject,
     new_result,
 )
+from crawlkit.parsing.plugins import parser_plugins
 from crawlkit.parsing.sitemap import read_sitemap
 from crawlkit.rules.feeds.gzip_text import MAX_BYTES
 from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
 from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.links import Link
 from crawlkit.rules.page.page import Page, parse_page
+from crawlkit.rules.robots.meta import RobotsDirectives
+from crawlkit.rules.robots.opt_outs import opts_out
 from crawlkit.rules.url.pattern import url_shape
 from crawlkit.version import __version__
 
@@ -66,8 +69,9 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
         headers,
         rules.cfg.agent.name,
         rules.policy,
+        parser_plugins(),
     )
-    row = out["page"] = _page_row(page, len(decoded.body), item, cut)
+    row = out["page"] = _page_row(page, len(decoded.body), item, cut, rules)
     add_links(out, item, page.links.links, rules)
     row["links"] = len(out["links"])
     if _many_of_one_shape(out["found"], rules.cfg.parse.same_shape):
@@ -82,9 +86,19 @@ def _many_of_one_shape(rows: list[FoundRow], limit: int) -> bool:
     return len(rows) > limit and max(Counter(url_shape(r.url) for r in rows).values()) > limit
 
 
-def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool) -> Row:
+def _withheld(robots: RobotsDirectives, rules: ParseRules) -> list[str]:
+    """Why the text of a page is not kept, beside `noindex`: as flags."""
+    after = robots.unavailable_after
+    is_over = after is not None and after <= rules.iso_now[: len(after)]
+    is_reserved = rules.cfg.parse.enforce_opt_outs and opts_out(robots)
+    return ["unavailable"] * is_over + ["opted_out"] * is_reserved
+
+
+def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool, rules: ParseRules) -> Row:
     """The columns of `pages`. cut: the body is not whole."""
-    robots, meta, keep = page.robots, page.metadata, not page.robots.noindex
+    robots, meta = page.robots, page.metadata
+    withheld = _withheld(robots, rules)
+    keep = not (robots.noindex or withheld)
     prints = page.prints
     return {
         "url_key": item["url_key"],
@@ -119,7 +133,7 @@ def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool) -> Row:
         "minhash": prints.minhash if keep else None,
         "links": 0,
         "needs_js": page.needs_js,
-        "flags": _flags(page, cut or bool(item["truncated"])),
+        "flags": sorted([*_flags(page, cut or bool(item["truncated"])), *withheld]),
     }
 
 
@@ -130,6 +144,7 @@ def _flags(page: Page, is_truncated: bool) -> list[str]:
         (page.robots.noindex, "noindex"),
         (page.robots.nofollow, "nofollow"),
         (page.needs_js is not None, "needs_js"),
+        (page.robots.noarchive, "noarchive"),
         (page.error == Reason.CONTENT_TYPE_NOT_PARSED, "content_type_not_parsed"),
         (page.error and page.error != Reason.CONTENT_TYPE_NOT_PARSED, "text_partial"),
     )

@@ -36,7 +36,18 @@ MAX_CELL_CHARS = 2000
 KNOWN_URLS = 20_000  # that a task remembers: the links of a site's pages are mostly the same
 # the columns of `links`, but for capture_id and round_id
 LinkRow = tuple[
-    int, bytes, str, bytes | None, str, str | None, str, str, str, Reason | None, str | None
+    int,
+    bytes,
+    str,
+    bytes | None,
+    str,
+    str | None,
+    str,
+    str,
+    str,
+    str,
+    Reason | None,
+    str | None,
 ]
 # item, reason, detail
 RejectRow = tuple[str, str, str]
@@ -102,6 +113,7 @@ class ParseRules:
         self.cfg = cfg
         self.now = now
         self.year = time.gmtime(now).tm_year
+        self.iso_now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
         self.policy = UrlPolicy.of(cfg.urls)
         self.located = _Located()
         self.scope_at = lru_cache(8)(
@@ -159,7 +171,7 @@ def add_links(out: ParsedRow, item: Row, links: Iterable[Link], rules: ParseRule
     cap = parse.outlinks_low_quality if item["quality"] < parse.low_quality else parse.outlinks
     from_key, from_url = item["url_key"], item["url"]
     reasons = rules.scope_at(item["depth"] + 1, True)
-    for n, (kind, url, anchor, rel, _, refused, _, sent_url) in enumerate(links):
+    for n, (kind, url, anchor, rel, hreflang, refused, _, sent_url) in enumerate(links):
         key, host = None, None
         if refused is None or refused == Reason.NOFOLLOW:
             key, host = located[url]
@@ -174,7 +186,7 @@ def add_links(out: ParsedRow, item: Row, links: Iterable[Link], rules: ParseRule
                     _add_target(out, kind, url, sent_url, item, rules)
         if refused is not None:
             url = url[:MAX_CELL_CHARS]
-        cells = anchor[:MAX_CELL_CHARS], rel[:MAX_CELL_CHARS], kind, refused
+        cells = anchor[:MAX_CELL_CHARS], rel[:MAX_CELL_CHARS], hreflang, kind, refused
         rows.append((n, from_key, from_url, key, url, host, *cells, sent_url))
 
 

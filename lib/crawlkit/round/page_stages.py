@@ -73,6 +73,8 @@ def _commit_parsed(
         job.tables.commit("links", files["links"], part)
         job.tables.replace("crawldb_log", rows, log)
         job.tables.commit("rejects", files["rejects"], rejects)
+        given = job.of_round("pages", round_), job.of_round("robots", round_)
+        job.tables.replace("signals", parse_stage.signal_rows(*given, round_.id), part)
 
 
 # -- dedup -----------------------------------------------------------------------------

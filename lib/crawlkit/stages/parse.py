@@ -24,6 +24,9 @@ from crawlkit.parsing.schemas import FOUND, ITEM_COLUMNS, PARSED_SCHEMA, WRITTEN
 from crawlkit.parsing.sitemap import read_robots_sitemaps
 from crawlkit.parsing.table_files import CountedBatches, Writer, write_tables
 from crawlkit.rules.frontier.claims import believed_sql
+from crawlkit.rules.robots.opt_outs import page_signals, robots_signals
+from crawlkit.stages.arrow import Row, map_rows
+from crawlkit.tables import TABLES
 from crawlkit.tables.ddl import arrow_schema, split_fields
 
 READS = (
@@ -34,7 +37,7 @@ READS = (
     "hostdb",
     "robots",
 )  # and WARC records
-WRITES = ("crawldb_log", "links", "pages", "rejects")
+WRITES = ("crawldb_log", "links", "pages", "rejects", "signals")
 BATCH = 64
 CHILD_BATCHES = 256  # that one child parses: the next one has all to learn again
 
@@ -185,6 +188,31 @@ def _read_sitemaps(cfg: Config, now: float, batches: Batches) -> Batches:
     for batch in batches:
         found = [read_robots_sitemaps(r, rules) for r in batch.to_pylist()]
         yield to_batch(found, arrow_schema(PARSED_SCHEMA))
+
+
+def signal_rows(pages: Frame, robots: Frame, round_id: str) -> Frame:
+    """`signals` of a round's pages and robots.txt files."""
+    query = """
+        SELECT capture_id, host, url, signals, CAST(NULL AS binary) AS body
+        FROM {pages} WHERE signals IS NOT NULL
+        UNION ALL
+        SELECT capture_id, host, origin || '/robots.txt', NULL, body
+        FROM {robots} WHERE status BETWEEN 200 AND 299
+    """
+    given = pages.engine.query(query, pages=pages, robots=robots)
+    return map_rows(given, partial(_signal_rows, round_id), TABLES["signals"].columns)
+
+
+def _signal_rows(round_id: str, rows: Iterable[Row]) -> Iterable[Row]:
+    for r in rows:
+        body, signals = r.pop("body"), r.pop("signals")
+        if signals is None:
+            found = [("ai", value) for value in robots_signals(body or b"")]
+        else:
+            found = page_signals(signals)
+        place = "robots" if signals is None else "page"
+        for kind, value in dict.fromkeys(found):
+            yield r | {"round_id": round_id, "found_in": place, "kind": kind, "value": value}
 
 
 _VOUCHING = "url string, vouched array<string>"

@@ -86,7 +86,7 @@ url_key binary | key of the URL
 url string | URL
 host string | host
 parser_version string | version of the parser
-kind string | html, text, json, xml, pdf, docx, sitemap, feed or other
+kind string | html, text, json, xml, pdf, docx, image, sitemap, feed or other
 media_type string | media type as sent
 charset string | encoding (WHATWG name)
 title string | title
@@ -97,13 +97,13 @@ published string | date of publication as written
 declared_language string | language that the page declares
 language string | language of the text, detected
 robots_meta array<string> | directives in force for us
-noindex boolean | text not kept
+noindex boolean | says noindex
 nofollow boolean | links not followed
 canonical string | rel=canonical, canonical form
 signals string | machine-readable opt-out signals (JSON)
-metadata string | Open Graph, JSON-LD and other structured data (JSON)
-text string | visible text; null with noindex
-main_text string | text without boilerplate; null with noindex
+metadata string | Open Graph, JSON-LD and other structured data; an image's size (JSON)
+text string | visible text; null with noindex, a past unavailable_after, an enforced opt-out
+main_text string | text without boilerplate; null where text is
 page_kind string | article, product, forum or listing, as the page says itself; null if it does not
 text_bytes bigint | length of the visible text
 decoded_bytes bigint | length of the decoded body
@@ -116,6 +116,22 @@ minhash binary | 128 MinHash values, 32-bit little-endian; null without text
 links int | links found
 needs_js string | why it needs a browser: framework_root, noscript, little_text or no_links
 flags array<string> | truncated, cross_site_canonical, many_same_shape ...
+""",
+    ),
+    make_table(
+        "signals",
+        "Opt-outs of AI use and of text and data mining that a round's pages and robots.txt files"
+        " gave: one row for each.",
+        "round_id url kind value",
+        "round_id",
+        """
+round_id string | round
+capture_id string | capture of the page or robots.txt
+host string | host
+url string | the page, or the robots.txt
+found_in string | page or robots
+kind string | ai, tdm_reservation or tdm_policy
+value string | as given: `notrain`, `content-signal: ai-train=no`, 1 ...
 """,
     ),
     make_table(
@@ -134,6 +150,7 @@ to_url string | target, canonical; as written when refused
 to_host string | host of the target
 anchor string | anchor text
 rel string | rel
+hreflang string | language of the target, as given
 kind string | a, area, canonical, redirect, image, state (inlined JSON) ...
 refused string | reason why it does not enter the frontier
 sent_url string | how it is requested: as the page spells it, where that is not to_url

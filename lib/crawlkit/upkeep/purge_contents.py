@@ -19,7 +19,7 @@ from crawlkit.upkeep.purge_frontier import forget_rows
 from crawlkit.upkeep.purge_target import Target
 from crawlkit.upkeep.warc_swap import Moves, repoint_captures, rewrite_without, rounds_of
 
-_OF_CAPTURES = ("pages", "links", "rejects", "contents", "sim_bands")
+_OF_CAPTURES = ("pages", "links", "rejects", "contents", "sim_bands", "signals")
 
 
 def remove_contents(job: Job, target: Target, files: list[str]) -> dict[str, Any]:

@@ -229,7 +229,8 @@ def test_detected_language():
             "html",
         ),
         (b"{}", "application/ld+json", "json"),
-        (b"GIF89a", "image/gif", "other"),
+        (b"GIF89a", "image/gif", "image"),
+        (b"PK", "application/zip", "other"),
     ],
 )
 def test_kinds(body, content_type, kind):
@@ -372,7 +373,10 @@ def test_damaged_documents_have_an_error():
         found = plain_text(b"%PDF-1.4 nothing", kind)
         assert found and found.text == "" and found.error
     page = parse_page(
-        b"GIF89a", URL, "image/gif", [("Link", "</c>; rel=canonical"), ("X-Robots-Tag", "noindex")]
+        b"PK",
+        URL,
+        "application/zip",
+        [("Link", "</c>; rel=canonical"), ("X-Robots-Tag", "noindex")],
     )
     assert (page.kind, page.error, page.links.canonical, page.robots.noindex) == (
         "other",

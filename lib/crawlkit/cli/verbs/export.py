@@ -29,7 +29,12 @@ from crawlkit.cli.verbs.sql import stream_duckdb
 from crawlkit.config.section import ConfigError
 from crawlkit.exports.cc_index import export_cc_index
 from crawlkit.exports.cdxj import export_cdxj, index_warcs
-from crawlkit.exports.lists import export_hostgraph, export_pages, export_urls
+from crawlkit.exports.lists import (
+    export_hostgraph,
+    export_pages,
+    export_pages_by_host,
+    export_urls,
+)
 from crawlkit.exports.row_files import write_rows
 from crawlkit.exports.source import Source
 from crawlkit.exports.wacz import export_wacz
@@ -301,6 +306,12 @@ add_export(
     export_pages,
     "pages.jsonl",
     "An indexer's feed, JSON lines: each canonical page with its text and its aliases.",
+)
+add_export(
+    "pages-by-host",
+    export_pages_by_host,
+    "pages-by-host",
+    "The pages of `export pages` as JSON by day and host: YYYY-MM-DD/HOST.json.",
 )
 add_export(
     "hostgraph", export_hostgraph, "hostgraph", "The host graph: vertices.txt.gz and edges.txt.gz."

@@ -40,6 +40,9 @@ TOO_LONG = "redirect_too_long"  # flag: its redirect was not followed
 TRANSIENT_FLAGS = {
     "noindex",
     "nofollow",
+    "noarchive",
+    "unavailable",
+    "opted_out",
     "truncated",
     "content_type_not_parsed",
     "needs_js",

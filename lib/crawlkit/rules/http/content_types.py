@@ -100,7 +100,7 @@ def media_type(content_type: str | None) -> str:
 
 
 def kind_of(body: bytes, content_type: str | None) -> str:
-    """html, text, json, xml, pdf, docx or other."""
+    """html, text, json, xml, pdf, docx, image or other."""
     declared = media_type(content_type)
     kind = _KINDS.get(declared)
     head = body[:1024].removeprefix(b"\xef\xbb\xbf")
@@ -115,6 +115,8 @@ def kind_of(body: bytes, content_type: str | None) -> str:
         return "json"
     if declared in _UNKNOWN:
         return _sniff(head)
+    if declared.startswith("image/"):
+        return "image"
     return (
         "text"
         if declared.startswith("text/") and declared not in ("text/css", "text/javascript")

@@ -11,13 +11,16 @@ import html
 import io
 import json
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import lxml.etree
 
+from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.encoding import decode
 
 MAX_TEXT_CHARS = 2_000_000
@@ -34,8 +37,25 @@ class PlainText(NamedTuple):
     error: str | None = None
 
 
-def plain_text(body: bytes, kind: str, content_type: str | None = None) -> PlainText | None:
-    """Text of a body of a kind in EXTRACTORS; None for other kinds. Never raises."""
+Extract = Callable[[bytes, str | None], PlainText]  # (body, Content-Type)
+
+
+def plain_text(
+    body: bytes,
+    kind: str,
+    content_type: str | None = None,
+    plugins: Mapping[str, Extract] = MappingProxyType({}),
+) -> PlainText | None:
+    """Text of a body of a media type in `plugins` or of a kind in EXTRACTORS; None for others.
+
+    Never raises; of a plug-in that does, the error is told.
+    """
+    plugin = plugins.get(media_type(content_type))
+    if plugin is not None:
+        try:
+            return plugin(body, content_type)
+        except Exception as e:  # noqa: BLE001 - not ours
+            return PlainText("", error=f"{type(e).__name__}: {str(e)[:100]}")
     extract = EXTRACTORS.get(kind)
     return extract(body, content_type) if extract else None
 
@@ -186,10 +206,72 @@ def _document_text(raw: bytes) -> tuple[str, str | None]:
     return target.close(), None
 
 
-EXTRACTORS: dict[str, Callable[[bytes, str | None], PlainText]] = {
+_FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # JPEG: start of frame
+MAX_SEGMENTS = 1000
+
+
+def image_size(body: bytes) -> tuple[int, int] | None:
+    """Width and height in pixels of a PNG, GIF, JPEG, WebP or BMP image, from its header
+    alone; None if it is none of them. Never raises.
+    """
+    try:
+        if body.startswith(b"\x89PNG\r\n\x1a\n"):
+            return struct.unpack_from(">II", body, 16)
+        if body[:6] in (b"GIF87a", b"GIF89a"):
+            return struct.unpack_from("<HH", body, 6)
+        if body.startswith(b"BM"):
+            width, height = struct.unpack_from("<ii", body, 18)
+            return width, abs(height)
+        if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
+            return _webp_size(body)
+        return _jpeg_size(body) if body.startswith(b"\xff\xd8") else None
+    except (struct.error, IndexError):
+        return None
+
+
+def _webp_size(body: bytes) -> tuple[int, int] | None:
+    """RFC 9649: the lossy, lossless and extended forms."""
+    form = body[12:16]
+    if form == b"VP8 ":
+        width, height = struct.unpack_from("<HH", body, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    if form == b"VP8L":
+        (bits,) = struct.unpack_from("<I", body, 21)
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if form == b"VP8X":
+        return (
+            int.from_bytes(body[24:27], "little") + 1,
+            int.from_bytes(body[27:30], "little") + 1,
+        )
+    return None
+
+
+def _jpeg_size(body: bytes) -> tuple[int, int] | None:
+    """ITU-T T.81, B.2.2: the first frame header."""
+    at = 2
+    for _ in range(MAX_SEGMENTS):
+        while body[at] == 0xFF and body[at + 1] == 0xFF:  # fill bytes
+            at += 1
+        marker, length = body[at + 1], int.from_bytes(body[at + 2 : at + 4], "big")
+        if body[at] != 0xFF or length < 2:
+            return None
+        if marker in _FRAMES:
+            height, width = struct.unpack_from(">HH", body, at + 5)
+            return width, height
+        at += 2 + length
+    return None
+
+
+def _image(body: bytes, content_type: str | None) -> PlainText:
+    """An image has no text; its size goes into the metadata (image_size)."""
+    return PlainText("", error=None if image_size(body) else "no size found")
+
+
+EXTRACTORS: dict[str, Extract] = {
     "text": _text,
     "json": _json,
     "xml": _xml,
     "pdf": _pdf,
     "docx": _docx,
+    "image": _image,
 }

@@ -6,8 +6,9 @@ One call, one value; never an exception.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from crawlkit.outcomes import Reason, Refused
@@ -18,7 +19,7 @@ from crawlkit.rules.page.language import detect_language
 from crawlkit.rules.page.links import Link, PageLinks, read_links
 from crawlkit.rules.page.markup import Document, read_html
 from crawlkit.rules.page.metadata import Metadata, read_metadata
-from crawlkit.rules.page.other_formats import plain_text
+from crawlkit.rules.page.other_formats import Extract, image_size, plain_text
 from crawlkit.rules.page.structured_data import json_ld, microdata, rdfa
 from crawlkit.rules.render.inlined_state import InlinedState, read_state
 from crawlkit.rules.render.needs_js import MIN_TEXT_CHARS, needs_js
@@ -34,7 +35,8 @@ Headers = Sequence[tuple[str, str]]
 class Page:
     """What one body says.
 
-    `kind`: html, text, json, xml, pdf, docx or other; hashes are hex; texts are null without any.
+    `kind`: html, text, json, xml, pdf, docx, image or other; hashes are hex; texts are null without
+    any.
     """
 
     url: str
@@ -77,12 +79,13 @@ def parse_page(
     headers: Headers = (),
     agent: str = "crawlkit",
     policy: UrlPolicy = DEFAULT_POLICY,
+    plugins: Mapping[str, Extract] = MappingProxyType({}),
 ) -> Page:
     """Reads a body (content codings undone) that was fetched at the canonical address `url`.
 
     `headers`: fields of the answer, for Link, Refresh, X-Robots-Tag and Content-Language. `agent`:
-    our robots token. Native readers of PDF are reached through here: a caller that meets hostile
-    PDFs isolates the call.
+    our robots token. `plugins`: extractors of text by media type. Native readers of PDF are reached
+    through here: a caller that meets hostile PDFs isolates the call.
     """
     kind = kind_of(body, content_type)
     digest = hashlib.sha256(body).hexdigest()
@@ -90,7 +93,7 @@ def parse_page(
         return _html_page(body, digest, url, content_type, headers, agent, policy)
     robots = robots_directives((), headers, agent)
     links = _without_nofollow(read_links(Document(), url, headers, policy=policy), robots)
-    plain = plain_text(body, kind, content_type)
+    plain = plain_text(body, kind, content_type, plugins)
     if plain is None:
         return Page(
             url,
@@ -111,11 +114,17 @@ def parse_page(
         language=detect_language(text),
         links=links,
         robots=robots,
+        structured=_image_data(body) if kind == "image" else {},
         text=text,
         main_text=text,
         prints=fingerprint(text),
         error=plain.error,
     )
+
+
+def _image_data(body: bytes) -> dict[str, Any]:
+    size = image_size(body)
+    return {"image": {"width": size[0], "height": size[1]}} if size else {}
 
 
 def _html_page(
