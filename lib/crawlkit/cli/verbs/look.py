@@ -204,7 +204,9 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Everything known of a URL: canonical form, scope, robots line, host, schedule, captures,
-    duplicates, and why it was not fetched. Exit 2 if it is no URL that can be crawled.
+    duplicates, and why it was not fetched.
+
+    Exit 2 if it is no URL that can be crawled.
     """
     crawl = find_crawl(data, read_config(data, config, set_))
     found = explain_url(crawl, url)
