@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: setup setup-spark setup-s3 setup-tests outside crawl check format-check lint types quick test-stages test test-slow bench docs zip airflow airflow-setup clean
+.PHONY: setup setup-spark setup-s3 setup-render setup-tests outside crawl check format-check lint types quick test-stages test test-slow bench docs zip airflow airflow-setup clean
 setup: $(VENV)/.done
 
 # The lock names every package, so that pip has nothing to resolve; it would compile them on one processor.
@@ -33,11 +33,18 @@ setup-s3: setup-spark
 	$(PIP) -r conf/s3.lock
 	$(BIN)/python -m crawlkit.runtime.jars s3
 
+# What rendering needs beside `setup`: Playwright and a Chromium, from the package registries (docs/rendering.md).
+setup-render: $(VENV)/.render
+
+$(VENV)/.render: $(VENV)/.done conf/render.lock lib/crawlkit/data/chromium.lock
+	$(PIP) -r conf/render.lock
+	$(BIN)/python -m crawlkit.runtime.chromium_setup && touch $@ || echo "no Chromium could be had: pages are not rendered, and tests with one are skipped" >&2
+
 # What tests, lint and types need: all of the above, and their own tools.
 setup-tests: $(VENV)/.tests
 
-$(VENV)/.tests: $(VENV)/.spark conf/s3.lock conf/tests.lock
-	$(PIP) -r conf/s3.lock -r conf/tests.lock
+$(VENV)/.tests: $(VENV)/.spark conf/s3.lock conf/tests.lock conf/render.lock
+	$(PIP) -r conf/s3.lock -r conf/tests.lock -r conf/render.lock
 	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib >/dev/null || true
 	touch $@
 
@@ -69,11 +76,11 @@ test-stages: setup-tests
 	$(BIN)/python -m pytest -m "not rounds and not slow" tests/stages
 
 # Everything but slow tests: two processes, of which one has the Spark session.
-test: setup-tests setup-s3 outside
+test: setup-tests setup-s3 setup-render outside
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 # Soaks, kills, fuzz at full size, rounds in Airflow and in S3: hours.
-test-slow: setup-tests setup-s3 outside
+test-slow: setup-tests setup-s3 setup-render outside
 	$(BIN)/python -m pytest -m slow
 
 # Tools of others that tests compare with, in an environment of their own; where they cannot be had, those tests say that they skip.

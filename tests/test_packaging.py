@@ -67,7 +67,10 @@ def test_what_is_imported_is_what_is_asked_for():
 
 def test_the_locks_have_every_package_that_is_asked_for():
     """polars, which no verb and no engine needs, is in that of the tests alone."""
-    locks = [ROOT / "conf" / f"{name}.lock" for name in ("requirements", "spark", "s3", "tests")]
+    locks = [
+        ROOT / "conf" / f"{name}.lock"
+        for name in ("requirements", "spark", "s3", "render", "tests")
+    ]
     locked = {
         canonical(line.partition("==")[0])
         for lock in locks

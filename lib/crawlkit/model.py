@@ -14,8 +14,9 @@ from typing import Any
 class FetchItem:
     """One row of the fetch list as a slot sees it: one planned request.
 
-    kind: page, robots, sitemap, feed, render or probe. There is one `robots` row for each origin of
-    the slot, ranked first; it carries the stored copy of robots.txt (if any) and the host's state.
+    kind: page, robots, sitemap, feed, render or subresource. There is one `robots` row for each
+    origin of the slot, ranked first; it carries the stored copy of robots.txt (if any) and the
+    host's state.
     """
 
     round_id: str
@@ -39,6 +40,10 @@ class FetchItem:
     prev_capture_id: str | None = None
     prev_fetched_at: float | None = None  # WARC-Date of the stored copy
     prev_copy_url: str | None = None  # where the stored copy was not requested as `url`
+    # render rows: the record of the stored copy
+    doc_filename: str | None = None
+    doc_offset: int | None = None
+    doc_length: int | None = None
     # robots rows only
     robots_status: int | None = None  # None: never fetched
     robots_body: bytes | None = None
@@ -136,7 +141,7 @@ class Capture:
     warc_record_offset: int | None = None
     warc_record_length: int | None = None
     warc_record_id: str | None = None
-    record_type: str | None = None  # response, revisit
+    record_type: str | None = None  # response, revisit, conversion
     revisit_of: str | None = None  # capture_id of the first copy
     etag: str | None = None
     last_modified: str | None = None

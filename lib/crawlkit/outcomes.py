@@ -119,6 +119,14 @@ class Reason(StrEnum):
     DOMAIN_CYCLE_QUOTA = "domain_cycle_quota"
     HOST_ROUND_QUOTA = "host_round_quota"
     STOP_LIST = "stop_list"
+    # rendering
+    RENDER_TIMEOUT = "render_timeout"  # the page did not let go of its process
+    RENDER_MEMORY = "render_memory"
+    RENDER_CRASH = "render_crash"  # the browser ended
+    RENDER_MISSING = "render_missing"  # the machine has no browser
+    RENDER_METHOD = "render_method"  # a script's request that is no GET or HEAD
+    RENDER_LIMIT = "render_limit"  # requests or bytes of a page
+    RENDER_FOREIGN_HOST = "render_foreign_host"  # a host of no slot, or another's, until next time
     # later
     PURGED = "purged"  # what was stored was removed on request; not fetched again
     # parse

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from crawlkit.adapters.warc.writer import StoredCopy, WarcWriter, record_id
+from crawlkit.adapters.warc.record_fields import StoredCopy, record_id
+from crawlkit.adapters.warc.writer import WarcWriter
 from crawlkit.model import Answer
 from crawlkit.rules.page.page import parse_page
 from crawlkit.rules.url.canonical import host_of, url_key

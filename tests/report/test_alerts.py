@@ -121,6 +121,7 @@ def test_the_figures_of_a_round():
         "throttled": 20,
         "latency_ms": 250.0,
         "frontier": 7,
+        "renders_waiting": 7,
         "known": 900,
         "copies": 30,
         "stored": 100,
@@ -129,6 +130,7 @@ def test_the_figures_of_a_round():
     assert round_values(figures, {"slots": 2, "dns_lookups": 100, "dns_hits": 95}, 30.0, 50) == {
         "frontier_urls": 7,
         "known_urls": 900,
+        "render_queue": 7,
         "warc_bytes_last_day": 12345,
         "round_workers": 2,
         "round_error_share": 0.1,
@@ -142,6 +144,7 @@ def test_the_figures_of_a_round():
     assert few == {
         "frontier_urls": 7,
         "known_urls": 900,
+        "render_queue": 7,
         "warc_bytes_last_day": 12345,
         "round_workers": 0,
     }

@@ -131,7 +131,7 @@ def test_alerts_command(tmp_path):
     assert (found["throttled"], found["latency_high"], found["render_queue"]) == (
         "ok",
         "no_data",
-        "no_cause",
+        "no_data",
     )
     assert (
         RUN.invoke(

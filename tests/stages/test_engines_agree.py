@@ -126,6 +126,7 @@ def run_fold(d: Drawn):
     yield live
     yield fold.log_summary(live)
     yield fold.bucket_summary(d.table("crawldb"), 4)
+    yield fold.bucket_summary(d.table("crawldb"), 4, renders=True)
 
 
 def run_generate(d: Drawn):
@@ -196,8 +197,10 @@ def run_update(d: Drawn):
     captures = d.table("captures", key=("url_key",), is_outcome=True, kind="page")
     fetchlist = d.table("fetchlist", key=("url_key",), kind="page")
     pages = d.table("pages", key=("capture_id",))
-    duplicates = d.table("duplicates", key=("url_key",))
-    yield update.update(fetchlist, captures, pages, d.states(), duplicates, ROUND, CFG)
+    more = d.states(), d.table("duplicates", key=("url_key",)), d.table("hostdb", key=("host",))
+    yield update.update(fetchlist, captures, pages, *more, ROUND, CFG)
+    renders = CFG.model_copy(update={"render": CFG.render.model_copy(update={"enabled": True})})
+    yield update.update(fetchlist, captures, pages, *more, ROUND, renders)
 
 
 def run_host_rows(d: Drawn):

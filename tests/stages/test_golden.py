@@ -139,7 +139,8 @@ def run_cluster(c: Case):
 def run_update(c: Case):
     states = c.engine.from_rows("host string, state_json string", [])
     tables = map(c.table, ("fetchlist", "captures", "pages"))
-    return update.update(*tables, states, c.table("duplicates"), c.round, c.cfg).rows()
+    more = states, c.table("duplicates"), c.table("hostdb")
+    return update.update(*tables, *more, c.round, c.cfg).rows()
 
 
 def run_host_rows(c: Case):

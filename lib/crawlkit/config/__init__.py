@@ -1,6 +1,6 @@
 """The configuration: the model by sections, and its reading."""
 
-from crawlkit.config.content_sections import Dedup, Parse, Schedule, Warc
+from crawlkit.config.content_sections import Dedup, Parse, Render, Schedule, Warc
 from crawlkit.config.fetch_section import Fetch
 from crawlkit.config.load import known_keys, load_config, parse_config
 from crawlkit.config.operation_sections import (
@@ -42,6 +42,7 @@ __all__ = [
     "PLACEHOLDER_INFO_URL",
     "Parse",
     "Politeness",
+    "Render",
     "Retry",
     "Robots",
     "Round",

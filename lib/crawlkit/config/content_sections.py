@@ -1,4 +1,4 @@
-"""What to make of pages: sections warc, dedup, parse, schedule."""
+"""What to make of pages: sections warc, dedup, parse, render, schedule."""
 
 from __future__ import annotations
 
@@ -51,6 +51,40 @@ class Parse(Section):
         " notrain, Content-Usage, Content-Signal, tdm-reservation); else it is only recorded.",
     )
     page_timeout_s: float = setting(20.0, "A page that takes longer to parse is a reject.", gt=0)
+
+
+class Render(Section):
+    """Pages that need a browser (docs/rendering.md)."""
+
+    enabled: bool = setting(
+        False,
+        "Render pages that need a browser (pages.needs_js) in the round after their fetch; needs"
+        " the extra crawlkit[render] and a Chromium (`make setup-render`).",
+    )
+    chromium: str = setting(
+        "",
+        "Path of a Chromium; empty: $CRAWLKIT_CHROMIUM, the one of `make setup-render`, else one"
+        " on PATH.",
+    )
+    share: float = setting(0.05, "Renders of a round, of round.max_urls.", ge=0, le=0.10)
+    browsers: int = setting(2, "Browsers of a slot, each with one page at a time.", ge=1, le=32)
+    timeout_s: float = setting(
+        10.0, "Of a page, the time in which it waits for no request of its own.", gt=0, le=120
+    )
+    wait_s: float = setting(
+        120.0, "Of a page, all time: its requests wait for their host's pace.", gt=0
+    )
+    requests: int = setting(60, "Requests of a page, at most.", ge=0)
+    body_bytes: int = setting(20 << 20, "Bytes of the bodies that a page asks for.", ge=1024)
+    memory_bytes: int = setting(
+        1 << 30, "Memory of a browser; one that takes more is ended.", ge=1 << 27
+    )
+    recycle_pages: int = setting(100, "A browser is replaced after so many pages.", ge=1)
+    scrolls: int = setting(5, "Times that a page is scrolled to its end, at most.", ge=0)
+    scroll_links: int = setting(200, "New links after which it is not scrolled on.", ge=0)
+    cache_bytes: int = setting(
+        64 << 20, "Scripts that a slot keeps for the next page that asks for them.", ge=0
+    )
 
 
 class Schedule(Section):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from pydantic import model_validator
 
-from crawlkit.config.content_sections import Dedup, Parse, Schedule, Warc
+from crawlkit.config.content_sections import Dedup, Parse, Render, Schedule, Warc
 from crawlkit.config.fetch_section import Fetch
 from crawlkit.config.operation_sections import (
     S3,
@@ -49,6 +49,7 @@ class Config(Section):
     lease: Lease = Lease()
     warc: Warc = Warc()
     parse: Parse = Parse()
+    render: Render = Render()
     dedup: Dedup = Dedup()
     schedule: Schedule = Schedule()
     maintain: Maintain = Maintain()

@@ -179,8 +179,14 @@ def _gzip(lines: list[str]) -> bytes:
     return deflate.compress(("\n".join(lines) + "\n").encode()) + deflate.flush()
 
 
+# what replay shows; a rendered document (conversion) is no answer of a server
+REPLAYED = ds.field("warc_filename").is_valid() & ds.field("record_type").isin(
+    ["response", "revisit"]
+)
+
+
 def _is_stored(round_id: str | None) -> ds.Expression:
-    stored = ds.field("warc_filename").is_valid() & ds.field("record_type").is_valid()
+    stored = REPLAYED
     where = in_round(round_id)
     return stored if where is None else stored & where
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import pyarrow.dataset as ds
 
-from crawlkit.exports.cdxj import COLUMNS, entry_line, gzip_blocks
+from crawlkit.exports.cdxj import COLUMNS, REPLAYED, entry_line, gzip_blocks
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source
 from crawlkit.exports.wet import texts
@@ -39,7 +39,7 @@ def export_wacz(
 
     `with_text`: the pages list holds their text.
     """
-    where = ds.field("warc_filename").is_valid() & ds.field("record_type").is_valid()
+    where = REPLAYED
     if round_id is not None:
         where &= ds.field("round_id") == source.rounds(round_id)[0]
     rows = source.rows("captures", ["capture_id", "started", "warc_filename"], where)

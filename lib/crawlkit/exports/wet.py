@@ -16,7 +16,7 @@ from isal import igzip
 from warcio.statusandheaders import StatusAndHeaders
 
 from crawlkit.adapters.warc.reader import WarcRecord, iter_records
-from crawlkit.adapters.warc.writer import warc_date
+from crawlkit.adapters.warc.record_fields import warc_date
 from crawlkit.exports.files import atomic
 from crawlkit.exports.source import Source
 from crawlkit.exports.withheld import withheld
@@ -51,7 +51,7 @@ def export_wet(source: Source, out: Path, round_id: str | None = None) -> dict[s
             r["capture_id"]: r
             for r in source.rows(
                 "captures",
-                ["capture_id", "started", "warc_record_id", "url"],
+                ["capture_id", "started", "ended", "warc_record_id", "url"],
                 (ds.field("round_id") == name) & ds.field("warc_record_id").is_valid(),
             )
         }
@@ -191,7 +191,7 @@ def _conversion(page: dict[str, Any], capture: dict[str, Any]) -> bytes:
     fields = [
         ("WARC-Type", "conversion"),
         ("WARC-Target-URI", target_uri(capture["url"])),
-        ("WARC-Date", capture["started"].strftime("%Y-%m-%dT%H:%M:%SZ")),
+        ("WARC-Date", (capture["started"] or capture["ended"]).strftime("%Y-%m-%dT%H:%M:%SZ")),
         ("WARC-Record-ID", _id(f"wet:{page['capture_id']}")),
         ("WARC-Refers-To", capture["warc_record_id"]),
     ]

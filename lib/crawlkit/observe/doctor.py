@@ -26,6 +26,7 @@ def doctor(data: Place, cfg: Config, jars_lock: Path | None = None) -> list[Find
         ("packages", install.check_packages),
         ("parts in C", install.check_c_extensions),
         *_engine_checks(data, cfg, jars_lock),
+        ("rendering", lambda: install.check_rendering(cfg)),
         ("agent", lambda: machine.check_agent(cfg)),
         ("name servers", lambda: machine.check_name_servers(cfg)),
         ("folders", lambda: machine.check_folders(data, cfg)),

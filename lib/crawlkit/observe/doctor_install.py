@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from crawlkit import native
+from crawlkit.adapters.browser.rendering import find_chromium
 from crawlkit.config import Config
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.observe.finding import Finding
@@ -79,6 +80,20 @@ def check_packages() -> Iterator[Finding]:
         f"not installed: {', '.join(missing)}" if missing else f"{len(needed)} installed",
         "`pip install -r conf/requirements.lock`",
     )
+
+
+def check_rendering(cfg: Config) -> Iterator[Finding]:
+    """Whether pages can be rendered; a fault only where they shall be."""
+    path, package = find_chromium(cfg.render), _version("playwright")
+    lacks = [
+        *(["playwright (crawlkit[render])"] if package is None else []),
+        *(["a Chromium"] if path is None else []),
+    ]
+    use = "render.enabled is true" if cfg.render.enabled else "render.enabled is false: not used"
+    there = f"playwright {package}, {path}"
+    detail = f"{use}; " + (f"lacks {' and '.join(lacks)}" if lacks else there)
+    fix = "`make setup-render`, or set render.chromium to a Chromium"
+    yield Finding("rendering", not (cfg.render.enabled and lacks), detail, fix)
 
 
 def _version(name: str) -> str | None:

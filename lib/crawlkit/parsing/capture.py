@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 
+from crawlkit.model import header_list
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.parsing.discovery import (
     FoundRow,
@@ -51,6 +52,9 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
         return out
     try:
         headers, payload = read(item["file"], item["offset"], item["length"])
+        if item["kind"] == "render":
+            _read_rendered(out, item, payload, read, rules)
+            return out
     except Refused as e:
         add_reject(out, item["url"], e.reason, e.detail)
         return out
@@ -77,6 +81,33 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
     if _many_of_one_shape(out["found"], rules.cfg.parse.same_shape):
         row["flags"] = sorted([*row["flags"], "many_same_shape"])
     return out
+
+
+def _read_rendered(
+    out: ParsedRow, item: Row, html: bytes, read: ReadRecord, rules: ParseRules
+) -> None:
+    """Record a rendered page, its links, and what the stored one had. Raises Refused.
+
+    The header fields are those of the stored answer.
+    """
+    if not item["doc_filename"]:
+        raise Refused(Reason.WARC_DAMAGED, "the document that was rendered is not known")
+    headers, payload = read(item["doc_filename"], item["doc_offset"], item["doc_length"])
+    stored = decode_body(payload, headers, MAX_DECODED_BYTES)
+    agent, policy = rules.cfg.agent.name, rules.policy
+    kind = header_list(headers, "content-type")
+    before = parse_page(stored.body, item["url"], kind, headers, agent, policy)
+    page = parse_page(html, item["url"], item["content_type"], headers, agent, policy)
+    row = out["page"] = _page_row(page, len(html), item, False, rules)
+    add_links(out, item, page.links.links, rules)
+    row |= {
+        "links": len(out["links"]),
+        "needs_js": None,
+        "rendered": True,
+        "static_text_bytes": len(before.text.encode("utf-8", "replace")),
+        "static_links": len(before.links.links),
+        "flags": [flag for flag in row["flags"] if flag != "needs_js"],
+    }
 
 
 def _many_of_one_shape(rows: list[FoundRow], limit: int) -> bool:
@@ -133,6 +164,7 @@ def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool, rules: Parse
         "minhash": prints.minhash if keep else None,
         "links": 0,
         "needs_js": page.needs_js,
+        "rendered": False,
         "flags": sorted([*_flags(page, cut or bool(item["truncated"])), *withheld]),
     }
 

@@ -23,6 +23,9 @@ ITEM_COLUMNS = (
     "file string",
     "offset bigint",
     "length bigint",
+    "doc_filename string",
+    "doc_offset bigint",
+    "doc_length bigint",
 )
 _PAGE = ", ".join(
     f"{c.name}: {c.type}"

@@ -129,11 +129,13 @@ def round_values(
     """The figures of a round that alerts look at; a share or mean of too few answers is left out.
 
     figures: pages (fetched or unchanged), failed, answers, throttled, latency_ms, frontier, known,
-    copies, stored, bytes_last_day of the tables; fetched: counts of the fetch stage.
+    renders_waiting, copies, stored, bytes_last_day of the tables; fetched: counts of the fetch
+    stage.
     """
     out: dict[str, float] = {
         "frontier_urls": figures["frontier"],
         "known_urls": figures["known"],
+        "render_queue": figures["renders_waiting"],
         "warc_bytes_last_day": figures["bytes_last_day"],
         "round_workers": fetched.get("slots", 0),
     }

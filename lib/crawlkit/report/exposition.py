@@ -47,6 +47,7 @@ HELP = {
     "duplicate_share": "Share of stored pages that are copies of others.",
     "frontier_urls": "URLs that wait to be fetched.",
     "known_urls": "Known URLs.",
+    "render_queue": "Pages that wait to be rendered.",
     "round_dns_hit_share": "Share of the round's look-ups answered from the cache.",
     "round_error_share": "Share of the round's pages that failed.",
     "round_info": "1, with the name of the newest round that was reported.",

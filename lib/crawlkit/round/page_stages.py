@@ -153,13 +153,14 @@ def update(job: OpenCrawl, round_: Round, clock_now: float | None = None) -> Cou
 def _write_states(job: OpenCrawl, round_: Round, states: Frame, clock_now: float) -> None:
     listed, captures = job.of_round("fetchlist", round_), job.of_round("captures", round_)
     pages = job.of_round("pages", round_)
-    duplicates = job.read("duplicates")
-    rows = update_stage.update(listed, captures, pages, states, duplicates, round_, job.cfg)
-    job.tables.replace("crawldb_log", rows, {"round_id": [round_.id], "writer": ["update"]})
     part = {"host_bucket": round_.buckets}
+    hostdb = job.read("hostdb", part)
+    given = (pages, states, job.read("duplicates"), hostdb)
+    rows = update_stage.update(listed, captures, *given, round_, job.cfg)
+    job.tables.replace("crawldb_log", rows, {"round_id": [round_.id], "writer": ["update"]})
     new = job.read("crawldb_log", {"round_id": [round_.id], "writer": ["update"]})
     of_round = host_rows.OfRound(listed, captures, states, new, pages, job.read("host_ranks"))
-    hosts = host_rows.host_rows(job.read("hostdb", part), of_round, round_, clock_now, job.cfg)
+    hosts = host_rows.host_rows(hostdb, of_round, round_, clock_now, job.cfg)
     job.tables.replace("hostdb", hosts, part)
 
 
@@ -170,14 +171,15 @@ def _fold(job: OpenCrawl, round_: Round) -> tuple[int, int]:
     live, few = read_live_log(job, again=round_.no)
     columns = TABLES["buckets"].column_names
     known = {r["host_bucket"]: r for r in job.tables.rows("buckets", columns)}
-    waiting = fold.log_summary(live)
+    waiting = fold.log_summary(live, job.cfg.render.enabled)
     sizes = job.tables.bytes("crawldb"), job.tables.bytes("crawldb_log")
     buckets = fold.choose_fold(waiting, *sizes)
     if buckets:
         part = {"host_bucket": buckets}
         log = live.where(in_list("host_bucket", buckets))
         job.tables.replace("crawldb", fold.reduce_rows(job.read("crawldb", part), log, few), part)
-        summary = fold.bucket_summary(job.read("crawldb", part), through)
+        renders = job.cfg.render.enabled
+        summary = fold.bucket_summary(job.read("crawldb", part), through, renders)
         folded = {r["host_bucket"]: r for r in summary}
         rest = [r for r in waiting if r["host_bucket"] not in folded]
         known = fold.merge_summaries(known, folded, rest, through, again=round_.no)

@@ -173,6 +173,7 @@ def _generate_tables(
         job.read("robots"),
         job.read("hostdb").where(f"NOT {in_list('host_bucket', [*buckets, *taken])}"),
         taken,
+        lambda rounds: job.read("captures", {"round_id": rounds}),
     )
 
 

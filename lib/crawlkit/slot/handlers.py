@@ -1,4 +1,4 @@
-"""The two kinds of requests of a slot: a page (or sitemap, feed), and a robots.txt."""
+"""The requests of a slot: a page (or sitemap, feed), a page's scripts and data, a robots.txt."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from crawlkit.slot.work_queue import WorkQueue
 
 _ROBOTS_ACCEPT = "text/plain,*/*;q=0.5"
 _SITEMAP_ACCEPT = "application/xml,text/xml,application/rss+xml,application/atom+xml,*/*;q=0.5"
+
+_SUB_ACCEPT = "*/*"
 
 
 class Handlers:
@@ -77,6 +79,27 @@ class Handlers:
             return None
         is_same = canonicalize(url, None, self._policy) == item.url
         return url if is_same else item.sent_url
+
+    async def fetch_sub(self, ticket: Send) -> None:
+        """Fetch what a page in a browser asks for. Raises LeaseLost and what the ledger raises."""
+        job = ticket.job
+        try:
+            answer = await self._sender.fetch(
+                job.url,
+                accept=_SUB_ACCEPT,
+                content_types=(),
+                max_body_bytes=min(self._cfg.fetch.max_body_bytes, self._cfg.render.body_bytes),
+            )
+            await self._sender.settle(ticket, answer)
+            judged = self._judge(job.url, answer, False)
+            state = self._hosts.pacer.state(ticket.host)
+            await self._ledger.store_answer(
+                job.item, judged, answer, ticket.delay_s, state, is_outcome=False
+            )
+            self._sender.release_body(answer)
+            job.end(answer if answer.status is not None else judged)
+        finally:
+            job.end(Judged(Outcome.DEFERRED, Reason.SLOT_LOST))
 
     def _next_hop(self, job: PageJob, answer: Answer) -> Sent | None:
         """The next request of the same visit; None: this answer is the row's outcome."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from crawlkit.adapters.browser.rendering import Renders, open_browsers
 from crawlkit.adapters.net.address_guard import Resolves
 from crawlkit.adapters.net.connection import Budget
 from crawlkit.adapters.net.engine import Engine
@@ -17,7 +18,7 @@ from crawlkit.adapters.net.requests_engine import RequestsEngine
 from crawlkit.adapters.store.lease import monotonic
 from crawlkit.adapters.store.objects import ObjectMissing, Objects
 from crawlkit.adapters.store.parts import read_slot, slot_prefix
-from crawlkit.config import Fetch
+from crawlkit.config import Config, Fetch
 from crawlkit.model import Answer, Capture, FetchRequest, RobotsCopy
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.slot.recorder import Stored
@@ -43,6 +44,11 @@ class Fetches(Protocol):
         """Close all connections."""
 
 
+def make_browsers(cfg: Config) -> Renders:
+    """The browsers of a slot. Raises BrowserMissing."""
+    return open_browsers(cfg.render, cfg.agent)
+
+
 def make_engine(fetch: Fetch) -> Fetches:
     """The engine that config.Fetch.engine names."""
     return Engine(fetch) if fetch.engine == "native" else RequestsEngine(fetch)
@@ -59,6 +65,7 @@ class SlotIO:
     warcs: Objects
     spool: Path
     engine: Callable[[Fetch], Fetches] = make_engine
+    browsers: Callable[[Config], Renders] = make_browsers
     progress_s: float = 1.0
     stop_list_s: float = 10.0
 

@@ -68,6 +68,14 @@ class Ledger:
             self._count(judged)
         await self._write(self._recorder.add, capture, answer, item, state, copy)
 
+    async def store_render(self, item: FetchItem, html: bytes, detail: str | None) -> None:
+        """Store the document of a page as its browser left it, and the row's outcome with it."""
+        capture = self._capture(item, Judged(Outcome.FETCHED, None, detail))
+        capture.content_type = "text/html; charset=utf-8"
+        capture.body_bytes = len(html)
+        self._count(Judged(Outcome.FETCHED))
+        await self._write(self._recorder.add_render, capture, item, html)
+
     async def store_state(self, state: HostState) -> None:
         """Return when the host's state is stored; states that come together share a part."""
         self._events.append(state)

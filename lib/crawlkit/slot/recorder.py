@@ -18,7 +18,8 @@ from crawlkit.adapters.net.site_logins import SESSION
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import Record, WarcFile, encode, encode_part, part_key
 from crawlkit.adapters.store.spool import Spool
-from crawlkit.adapters.warc.writer import Finished, StoredCopy, WarcWriter, record_id
+from crawlkit.adapters.warc.record_fields import StoredCopy, record_id
+from crawlkit.adapters.warc.writer import Finished, WarcWriter, Written
 from crawlkit.config import Config
 from crawlkit.model import Answer, Capture, FetchItem, RobotsCopy
 from crawlkit.outcomes import Outcome
@@ -110,8 +111,7 @@ class Recorder:
         `item` knows the stored copy, `state` is the host's after the answer, `copy` the robots.txt
         that this answer completes. Raises StoreFull, OSError, Refused (WARC_DAMAGED), LeaseLost.
         """
-        capture.seq, self._seq = self._seq, self._seq + 1
-        capture.capture_id = f"{'-'.join(map(str, self._attempt))}-{capture.seq}"
+        self._name(capture)
         if answer is not None and answer.status is not None:
             self._store(capture, answer, item)
         self._keep(capture)
@@ -123,6 +123,26 @@ class Recorder:
             self._touched[state.host] = state
         if self._writer.due():
             self.flush()
+
+    def add_render(self, capture: Capture, item: FetchItem, html: bytes) -> None:
+        """Keep a rendered document as a conversion record of the row's stored copy.
+
+        Raises as `add`.
+        """
+        own = _own_copy(item)
+        self._name(capture)
+        if own is not None:
+            now = capture.ended = time.time()  # no start: no request was sent
+            written = self._writer.write_conversion(item.url, capture.capture_id, html, own[0], now)
+            self._place(capture, written)
+            capture.revisit_of = own[1]
+        self._keep(capture)
+        if self._writer.due():
+            self.flush()
+
+    def _name(self, capture: Capture) -> None:
+        capture.seq, self._seq = self._seq, self._seq + 1
+        capture.capture_id = f"{'-'.join(map(str, self._attempt))}-{capture.seq}"
 
     def add_all(self, captures: Iterable[Capture]) -> None:
         """Keep outcomes without an answer."""
@@ -193,18 +213,21 @@ class Recorder:
         block = self._writer.block(answer)
         earlier, revisit_of = self._earlier(answer, item, block.payload_digest)
         written = self._writer.write(answer, capture.capture_id, earlier=earlier, block=block)
-        capture.warc_filename = written.filename
-        capture.warc_record_offset = written.offset
-        capture.warc_record_length = written.length
-        capture.warc_record_id = written.record_id
-        capture.record_type = written.record_type
-        capture.payload_digest = written.payload_digest
+        self._place(capture, written)
         if written.record_type == "revisit":
             capture.revisit_of = revisit_of
         elif answer.body and not answer.truncated:
             self._stored.setdefault(
                 block.payload_digest, Stored(capture.capture_id, answer.url, answer.wall_start)
             )
+
+    def _place(self, capture: Capture, written: Written) -> None:
+        capture.warc_filename = written.filename
+        capture.warc_record_offset = written.offset
+        capture.warc_record_length = written.length
+        capture.warc_record_id = written.record_id
+        capture.record_type = written.record_type
+        capture.payload_digest = written.payload_digest
 
     def _earlier(
         self, answer: Answer, item: FetchItem | None, digest: str

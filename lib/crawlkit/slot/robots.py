@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -30,7 +31,7 @@ class Origin:
     verdict: RobotsVerdict | None = None
     refusal: Judged | None = None  # it could not be requested: the outcome of its pages
     is_ours: bool = False  # the verdict was fetched by this attempt
-    waiting: list[FetchItem] = field(default_factory=list)
+    waiting: list[PageJob | SubJob] = field(default_factory=list)
 
     def usable(self, now: float) -> bool:
         """Whether the verdict holds now.
@@ -39,13 +40,13 @@ class Origin:
         """
         return self.verdict is not None and (self.is_ours or now < self.verdict.expires_at)
 
-    def give_up(self) -> list[FetchItem]:
-        """Stop asking; the rows that have no outcome because of it."""
-        items = [*([self.item] if self.item else []), *self.waiting]
+    def give_up(self) -> list[PageJob | SubJob]:
+        """Stop asking; the jobs that have no outcome because of it, its robots row as the first."""
+        jobs = [*([PageJob(self.item, self)] if self.item else []), *self.waiting]
         self.fetch = None
         self.item = None
         self.waiting = []
-        return items
+        return jobs
 
     @property
     def known(self) -> RobotsVerdict:
@@ -70,6 +71,32 @@ class PageJob:
     def url(self) -> str:
         """What is requested."""
         return self.sent[-1].url if self.sent else self.item.sent_url or self.item.url
+
+
+@dataclass(slots=True, eq=False)
+class SubJob:
+    """A request of a page that is rendered; without one (`is_gate`) what robots.txt says of it.
+
+    `done`: the answer, or why there is none; of a gate None if its URL may be fetched.
+    """
+
+    item: FetchItem  # kind subresource; of a gate the page's own
+    origin: Origin
+    is_gate: bool = False
+    done: asyncio.Future[Answer | Judged | None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    is_page = False
+
+    @property
+    def url(self) -> str:
+        """What is requested."""
+        return self.item.url
+
+    def end(self, result: Answer | Judged | None) -> None:
+        """Tell who waits for it, if anybody still does."""
+        if not self.done.done():
+            self.done.set_result(result)
 
 
 @dataclass(slots=True, eq=False)

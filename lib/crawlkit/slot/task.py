@@ -21,7 +21,8 @@ from crawlkit.slot.handlers import Handlers
 from crawlkit.slot.hosts import SlotHosts
 from crawlkit.slot.inputs import SlotClock, put_progress
 from crawlkit.slot.live_figures import LiveFigures
-from crawlkit.slot.robots import RobotsJob
+from crawlkit.slot.page_renders import PageRenders
+from crawlkit.slot.robots import RobotsJob, SubJob
 from crawlkit.slot.send import Sender
 from crawlkit.slot.setup import SlotSetup
 from crawlkit.slot.work_queue import WorkQueue
@@ -62,6 +63,7 @@ class SlotTask:
             setup.chance,
         )
         self._handlers = Handlers(setup, self._hosts, self._queue, sender, self._clock)
+        self._renders = PageRenders(setup, self._hosts, self._queue, self._guard, self._wake_up)
         self._figures = LiveFigures(len(setup.items), setup.ledger, self._pacer, self._clock())
         self._disk_full = False
         self._open = 0  # requests under way
@@ -75,6 +77,7 @@ class SlotTask:
     async def run(self) -> None:
         """Fetch all rows. Raises what run_slot raises."""
         self._queue.load(self._engine.resolver)
+        self._renders.load()
         self._watch_lease()
         try:
             async with self._tasks:
@@ -87,6 +90,7 @@ class SlotTask:
         except BaseExceptionGroup as group:
             raise _first(group) from None
         finally:
+            await self._renders.close()
             await self._engine.close()
 
     async def _finish(self) -> None:
@@ -115,13 +119,18 @@ class SlotTask:
             self._wake.clear()
             if reason := self._round_over():
                 self._queue.give_up_all(reason)
+                self._renders.give_up(reason)
             may_send = self._may_send()
             steps = self._start_due() if may_send else 0
+            if may_send:
+                self._renders.start(self._tasks)
             due = self._pacer.next_time()
             if steps == _STEPS_AT_ONCE:
                 await asyncio.sleep(0)
             elif due == math.inf and not self._open and not self._resolving:
-                return
+                if self._renders.is_idle:
+                    return
+                await self._sleep(1.0)
             else:
                 await self._sleep(self._pause_s(due) if may_send else 0.2)
 
@@ -182,7 +191,8 @@ class SlotTask:
         elif isinstance(step.job, RobotsJob):
             self._start(step, self._handlers.fetch_robots)
         elif self._queue.may_fetch(step):
-            self._start(step, self._handlers.fetch_page)
+            is_sub = isinstance(step.job, SubJob)
+            self._start(step, self._handlers.fetch_sub if is_sub else self._handlers.fetch_page)
 
     def _start(self, ticket: Send, handle: Callable[[Send], Awaitable[None]]) -> None:
         async def run() -> None:
@@ -208,6 +218,9 @@ class SlotTask:
         self._wake.set()
 
     # -- beside the requests
+
+    def _wake_up(self) -> None:
+        self._wake.set()
 
     def _watch_lease(self) -> None:
         """Cancel what is under way as soon as the lease ends.

@@ -12,7 +12,7 @@ from crawlkit.rules.frontier.fetch_outcome import Judged
 from crawlkit.rules.politeness.pacer import Send
 from crawlkit.rules.url.canonical import origin_of
 from crawlkit.slot.hosts import SlotHosts
-from crawlkit.slot.robots import Origin, PageJob, RobotsJob, no_robots
+from crawlkit.slot.robots import Origin, PageJob, RobotsJob, SubJob, no_robots
 from crawlkit.slot.setup import SlotSetup
 
 
@@ -29,6 +29,7 @@ class WorkQueue:
         self._ledger = setup.ledger
         self._pacer = hosts.pacer
         self._origins = hosts.origins
+        self.renders: list[FetchItem] = []  # rows for the slot's browsers
 
     def load(self, resolver: Resolves) -> None:
         """Queue the rows in rank order, robots rows first: each origin is known before its pages.
@@ -46,7 +47,9 @@ class WorkQueue:
                 copy = self._setup.earlier.robots.get(origin.name)
                 self._origins.load(origin, now, robots_row, copy)
                 self._hosts.heed_crawl_delay(origin.host)
-            if item.kind != "robots":
+            if item.kind == "render":
+                self.renders.append(item)
+            elif item.kind != "robots":
                 self.place(PageJob(item, origin))
             elif origin.verdict is not None:
                 self._ledger.record_outcome(item, Judged(Outcome.ROBOTS_CACHED))
@@ -64,16 +67,19 @@ class WorkQueue:
                 seen.add((item.url_key, item.kind))
                 yield item
 
-    def place(self, job: PageJob) -> None:
-        """Queue a page, let it wait for its robots.txt, or defer one due after the round."""
+    def place(self, job: PageJob | SubJob) -> None:
+        """Queue a request, let it wait for its robots.txt, or defer one due after the round."""
         item = job.item
         if item.not_before is not None and item.not_before > self.deadline:
             detail = "not before the end of this round"
-            self._ledger.record_outcome(item, Judged(Outcome.DEFERRED, Reason.ROUND_TIME, detail))
+            self._end(job, Judged(Outcome.DEFERRED, Reason.ROUND_TIME, detail))
         elif job.origin.usable(self._clock()):
+            if isinstance(job, SubJob) and job.is_gate:
+                self._ask_robots(job)
+                return
             self._pacer.push(item.host, job, item.not_before)
         else:
-            job.origin.waiting.append(item)
+            job.origin.waiting.append(job)
             if job.origin.fetch is None:
                 self._request_robots(job.origin)
 
@@ -82,25 +88,37 @@ class WorkQueue:
         self._pacer.push(origin.host, job, urgent=True)
 
     def may_fetch(self, ticket: Send) -> bool:
-        """Whether robots.txt allows a page, checked just before it is sent.
+        """Whether robots.txt allows a request, checked just before it is sent.
 
-        If not, the page gets its outcome here; if the verdict has expired, it is queued again.
+        If not, it gets its outcome here; if the verdict has expired, it is queued again.
         """
-        item, origin = ticket.job.item, ticket.job.origin
+        origin = ticket.job.origin
         if not origin.usable(self._clock()):
             self._pacer.give_back(ticket)
             self.place(ticket.job)
             return False
-        match = origin.verdict.match(self._setup.cfg.agent.name, ticket.job.url)
-        if match is not None and match.allowed:
+        if self._ask_robots(ticket.job):
             return True
         self._pacer.give_back(ticket)
-        if match is None:
-            self._ledger.record_outcome(item, no_robots(origin))
-        else:
-            denied = Judged(Outcome.ROBOTS_DENIED, Reason.ROBOTS_RULE)
-            self._ledger.record_outcome(item, denied, robots_line=match.line)
         return False
+
+    def _ask_robots(self, job: PageJob | SubJob) -> bool:
+        """Whether the origin's verdict lets a URL be fetched; if not, its outcome is that."""
+        match = job.origin.known.match(self._setup.cfg.agent.name, job.url)
+        if match is None:
+            self._end(job, no_robots(job.origin))
+        elif not match.allowed:
+            self._end(job, Judged(Outcome.ROBOTS_DENIED, Reason.ROBOTS_RULE), match.line)
+        elif isinstance(job, SubJob) and job.is_gate:
+            job.end(None)
+        return match is not None and match.allowed
+
+    def _end(self, job: PageJob | SubJob, judged: Judged, robots_line: str | None = None) -> None:
+        """The outcome of a job for which nothing was sent."""
+        if isinstance(job, SubJob):
+            job.end(judged)
+        else:
+            self._ledger.record_outcome(job.item, judged, robots_line)
 
     def release(self, origin: Origin) -> None:
         """Queue or defer the pages of an origin whose robots.txt verdict is now known."""
@@ -111,18 +129,17 @@ class WorkQueue:
             self._ledger.record_outcome(origin.item, deferred)
             origin.item = None
         waiting, origin.waiting = origin.waiting, []
-        for item in waiting:
+        for job in waiting:
             if verdict.kind == "defer":
-                self._ledger.record_outcome(item, no_robots(origin))
+                self._end(job, no_robots(origin))
             else:
-                self.place(PageJob(item, origin))
+                self.place(job)
 
     def give_up(self, host: str, reason: Reason) -> None:
         """Defer all that the host has not begun, and what waits for its robots.txt."""
         for job in self._pacer.drain(host):
-            items = [job.item] if isinstance(job, PageJob) else job.origin.give_up()
-            for item in items:
-                self._ledger.record_outcome(item, Judged(Outcome.DEFERRED, reason))
+            for given_up in job.origin.give_up() if isinstance(job, RobotsJob) else [job]:
+                self._end(given_up, Judged(Outcome.DEFERRED, reason))
 
     def give_up_all(self, reason: Reason) -> None:
         """Defer all that no host has begun."""

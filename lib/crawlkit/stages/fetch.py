@@ -50,6 +50,9 @@ _ITEM = {
     "robots_fetched_at": "unix_micros(robots_fetched_at) / 1e6",
     "robots_expires_at": "unix_micros(robots_expires) / 1e6",
     "host_state": "host_state",
+    "doc_filename": "doc_filename",
+    "doc_offset": "doc_offset",
+    "doc_length": "doc_length",
 }
 
 

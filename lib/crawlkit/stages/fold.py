@@ -11,6 +11,7 @@ from typing import Any
 
 from crawlkit.engine.frame import Frame
 from crawlkit.rules.frontier.lifecycle import DUPLICATE
+from crawlkit.rules.render.waiting_pages import due_sql
 from crawlkit.tables import TABLES
 
 ROW = [c for c in TABLES["crawldb"].column_names if c != "url_key"]
@@ -187,20 +188,27 @@ def choose_fold(
     return sorted(r["host_bucket"] for r in rows[: max(1, round(len(rows) / k))])
 
 
-def bucket_summary(rows: Frame, folded_through: int | None) -> list[dict[str, Any]]:
-    """`buckets` rows (times as Unix s) of freshly folded crawldb rows."""
+def bucket_summary(
+    rows: Frame, folded_through: int | None, renders: bool = False
+) -> list[dict[str, Any]]:
+    """`buckets` rows (times as Unix s) of freshly folded crawldb rows. renders: those that wait to
+    be rendered are due.
+    """
     query = f"""
-        SELECT host_bucket, count(*) AS `rows`, {_due_columns("next_fetch")}
+        SELECT host_bucket, count(*) AS `rows`, {_due_columns(due_sql(renders))}
         FROM {{crawldb}} GROUP BY host_bucket
     """
     counted = rows.engine.query(query, crawldb=rows).rows()
     return [r | {"log_rows": 0, "folded_through": folded_through} for r in counted]
 
 
-def log_summary(log: Frame) -> list[dict[str, Any]]:
-    """Live log rows of each bucket and when they make it due (Unix s)."""
+def log_summary(log: Frame, renders: bool = False) -> list[dict[str, Any]]:
+    """Live log rows of each bucket and when they make it due (Unix s). renders: as in
+    `bucket_summary`.
+    """
+    due = f"coalesce(due_at, {due_sql(renders)})"
     query = f"""
-        SELECT host_bucket, count(*) AS log_rows, {_due_columns("coalesce(due_at, next_fetch)")}
+        SELECT host_bucket, count(*) AS log_rows, {_due_columns(due)}
         FROM {{log}} GROUP BY host_bucket
     """
     return log.engine.query(query, log=log).rows()

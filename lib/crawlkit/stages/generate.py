@@ -9,7 +9,7 @@ origin comes before its pages; a host has at most its cap. Each due row is liste
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -17,15 +17,18 @@ from typing import Any
 from crawlkit.config.whole import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
-from crawlkit.rules.frontier.due_rows import select_due_sql
+from crawlkit.rules.frontier.due_rows import ROW, select_due_sql
 from crawlkit.rules.frontier.overlap import buckets_beside
+from crawlkit.rules.frontier.priority import points_sql
 from crawlkit.rules.frontier.schedule import listed_classes
 from crawlkit.rules.frontier.slots import assign_in_regions
+from crawlkit.rules.render.waiting_pages import DOCUMENTS, documents_sql, origins_sql, renders_sql
 from crawlkit.rules.robots.planned import Lead, find_leads, join_leads, leads_sql, robots_rows_sql
 from crawlkit.rules.url.domains import registered_domain
 
 READS = (
     "buckets",
+    "captures",
     "commands",
     "crawldb",
     "crawldb_log",
@@ -56,7 +59,7 @@ class Tables:
     """Frames that generate reads; rows and hostdb are those of the chosen buckets.
 
     rows: crawldb as folded with its log. other_hosts: hostdb of the buckets that nobody has
-    claimed. taken: buckets that other rounds have claimed.
+    claimed. taken: buckets that other rounds have claimed. captures: those of the rounds named.
     """
 
     rows: Frame
@@ -65,6 +68,7 @@ class Tables:
     robots: Frame
     other_hosts: Frame
     taken: Collection[int] = ()
+    captures: Callable[[Sequence[str]], Frame] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,17 +103,7 @@ def generate(
     """
     rows = mark_orders(tables.rows, orders)
     engine = rows.engine
-    chosen = select_due(
-        rows,
-        tables.hostdb,
-        tables.host_ranks,
-        cfg,
-        round_.now,
-        clock_now,
-        round_.seed,
-        orders.policies,
-    )
-    with engine.keep(chosen) as due:
+    with engine.keep(_choose(rows, tables, orders, round_, cfg, clock_now)) as due:
         leads = _find_leads(due, tables, cfg, clock_now)
         hostdb = tables.hostdb.union(tables.other_hosts) if leads else tables.hostdb
         domains, left_out = _count_domains(due, hostdb, cfg, leads)
@@ -138,7 +132,27 @@ def _find_leads(due: Frame, tables: Tables, cfg: Config, clock_now: float) -> li
     """Where the robots.txt of the chosen rows lead that are asked in the round."""
     end = clock_now + cfg.round.minutes * 60
     rows = due.engine.query(leads_sql(end), due=due, robots=tables.robots).rows()
+    if cfg.render.enabled:
+        rows += due.engine.query(origins_sql(), due=due, hostdb=tables.hostdb).rows()
     return find_leads(rows, cfg.frontier.buckets, tables.taken)
+
+
+def _choose(
+    rows: Frame, tables: Tables, orders: Orders, round_: Round, cfg: Config, clock_now: float
+) -> Frame:
+    """Rows of `select_due`, and such rows of pages to be rendered."""
+    at, named = (round_.now, clock_now), (tables.hostdb, tables.host_ranks)
+    due = select_due(rows, *named, cfg, *at, round_.seed, orders.policies)
+    if not cfg.render.enabled:
+        return due
+    engine, sql = rows.engine, renders_sql(cfg, *at, points_sql(round_.now), ROW)
+    wanted = engine.query(sql, rows=rows, hostdb=named[0], host_ranks=named[1])
+    ids = [r["capture_id"] for r in wanted.select("capture_id").rows()]
+    rounds = sorted({i.rsplit("-", 3)[0] for i in ids})
+    captures = engine.from_rows(DOCUMENTS, [])
+    if rounds and tables.captures is not None:
+        captures = tables.captures(rounds)
+    return due.union(engine.query(documents_sql(), wanted=wanted, captures=captures))
 
 
 def count_planned(fetch_list: Frame, buckets: int) -> dict[str, Any]:
@@ -148,6 +162,7 @@ def count_planned(fetch_list: Frame, buckets: int) -> dict[str, Any]:
             count(CASE WHEN kind = 'page' THEN 1 END) AS pages,
             count(CASE WHEN kind = 'sitemap' THEN 1 END) AS sitemaps,
             count(CASE WHEN kind = 'feed' THEN 1 END) AS feeds,
+            count(CASE WHEN kind = 'render' THEN 1 END) AS renders,
             count(DISTINCT host) AS hosts, max(slot) AS top_slot,
             array_sort(collect_set(CASE WHEN region <> '' THEN region END)) AS regions
         FROM {fetch_list}

@@ -15,6 +15,8 @@ from crawlkit.rules.frontier.regions import region_of
 from crawlkit.rules.frontier.schedule import host_class
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.rules.politeness.hostdb_columns import hostdb_columns
+from crawlkit.rules.render.foreign_origins import merge_origins
+from crawlkit.rules.render.waiting_pages import gains_sql
 from crawlkit.stages.arrow import Row, map_rows
 from crawlkit.tables import TABLES
 
@@ -68,9 +70,13 @@ def _joined_sql(now: float) -> str:
         counts AS (
             SELECT host, count(started) AS new_requests,
                 count(CASE WHEN kind = 'page' AND outcome IN ('fetched', 'not_modified')
-                    THEN 1 END) AS new_pages
+                    THEN 1 END) AS new_pages,
+                sum(CASE WHEN kind = 'render' AND outcome <> 'deferred' THEN 1 END) AS new_renders,
+                array_sort(collect_set(CASE WHEN kind = 'render' THEN detail END))
+                    AS render_details
             FROM {{captures}} GROUP BY host
         ),
+        {gains_sql()},
         dates AS (
             SELECT f.host, count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_true,
                 count(CASE WHEN n.history LIKE '%U' THEN 1 END) AS new_false
@@ -91,10 +97,12 @@ def _joined_sql(now: float) -> str:
         SELECT w.host, w.domain, w.host_bucket, {own}, s.state_json,
             h.state_json AS old_state, c.new_pages, c.new_requests,
             d.new_true, d.new_false, a.new_news, a.new_changed, a.new_still,
-            coalesce(r.quality, 5e-1) AS new_quality
+            coalesce(r.quality, 5e-1) AS new_quality,
+            c.new_renders, c.render_details, n.new_gains, n.has_needed
         FROM hosts AS w
         LEFT JOIN {{states}} AS s ON w.host = s.host
         LEFT JOIN counts AS c ON w.host = c.host
+        LEFT JOIN needs AS n ON w.host = n.host
         LEFT JOIN dates AS d ON w.host = d.host
         LEFT JOIN activity AS a ON w.host = a.host
         LEFT JOIN {{ranks}} AS r ON w.host = r.host
@@ -156,6 +164,10 @@ def next_host_row(
         "region": region_of(row["domain"], cfg.fetch),
         "pages": (row["pages"] or 0) + (0 if counted else row["new_pages"] or 0),
         "requests": (row["requests"] or 0) + (0 if counted else row["new_requests"] or 0),
+        "needs_js": bool(row["has_needed"] or row["needs_js"]),
+        "renders": (row["renders"] or 0) + (0 if counted else row["new_renders"] or 0),
+        "render_gains": (row["render_gains"] or 0) + (0 if counted else row["new_gains"] or 0),
+        "render_origins": merge_origins(row["render_origins"], row["render_details"] or ()),
         "blacklisted": bool(row["blacklisted"]) or state.barred,
         "first_seen": first_seen,
         "updated_no": round_no,

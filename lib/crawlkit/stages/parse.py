@@ -61,6 +61,7 @@ def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Fra
         "domain": "f.domain",
         "quality": "coalesce(r.quality, 5e-1)",
         "vouched": "v.vouched",
+        **{name: f"f.{name}" for name in ("doc_filename", "doc_offset", "doc_length")},
     }
     for name, stored in (
         ("file", "filename"),
@@ -68,7 +69,8 @@ def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Fra
         ("length", "record_length"),
     ):
         own[name] = (
-            f"CASE WHEN c.record_type = 'response' THEN c.warc_{stored} ELSE o.warc_{stored} END"
+            f"CASE WHEN c.record_type IN ('response', 'conversion') THEN c.warc_{stored}"
+            f" ELSE o.warc_{stored} END"
         )
     names = [c.split(" ", 1)[0] for c in ITEM_COLUMNS]
     columns = ", ".join(f"{own.get(n, f'c.{n}')} AS `{n}`" for n in names)
@@ -83,7 +85,7 @@ def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Fra
         LEFT JOIN {{host_ranks}} AS r ON c.host = r.host
         LEFT JOIN {{vouching}} AS v ON c.url = v.url
         WHERE c.is_outcome AND c.kind <> 'robots' AND c.outcome IN ('fetched', 'redirected')
-            AND (c.record_type = 'response' OR o.warc_filename IS NOT NULL)
+            AND (c.record_type IN ('response', 'conversion') OR o.warc_filename IS NOT NULL)
     """
     frames = {"host_ranks": host_ranks, "vouching": vouching}
     return engine.query(query, captures=captures, fetchlist=fetchlist, **frames)

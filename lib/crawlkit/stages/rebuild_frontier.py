@@ -65,14 +65,19 @@ def outcomes(captures: Frame, pages: Frame, duplicates: Frame, rounds: Frame) ->
     """
     engine = captures.engine
     query = """
-        SELECT /*+ BROADCAST(r) */ c.*, r.no, r.now, 0e0 AS retry_wait_s
+        SELECT /*+ BROADCAST(r) */ c.*, r.no, r.now, 0e0 AS retry_wait_s, false AS render_worth
         FROM {captures} AS c JOIN {rounds} AS r ON c.round_id = r.round_id
         WHERE c.is_outcome AND c.kind <> 'robots' AND r.settled
     """
     done = engine.query(query, captures=captures, rounds=rounds)
     seen = seen_of(done, pages, captures, duplicates)
     about = {"url_key": "s.url_key", "no": "c.no", "phase": str(FETCHED), "seq": "0"}
-    about |= {"now": "c.now", "url": "c.url", "sent_url": "c.sent_url", "fetch_kind": "c.kind"}
+    about |= {
+        "now": "c.now",
+        "url": "c.url",
+        "sent_url": "c.sent_url",
+        "fetch_kind": "CASE WHEN c.kind = 'render' THEN 'page' ELSE c.kind END",
+    }
     about |= {name: f"c.{kept}" for name, kept in _PLANNED.items()}
     columns = [f"s.{c}" for c in seen.columns if c != "url_key"]
     query = f"""

@@ -16,6 +16,7 @@ from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Outcome
 from crawlkit.rules.frontier.lifecycle import LOST, next_row
+from crawlkit.rules.render.waiting_pages import worth_sql
 from crawlkit.stages.arrow import Row, map_rows
 from crawlkit.tables import TABLES
 
@@ -61,6 +62,8 @@ _SEEN = {
     "sent_url": "c.sent_url",
     "host_class": "c.planned_host_class",
     "is_duplicate": "d.url_key IS NOT NULL",
+    "kind": "c.kind",
+    "render_worth": "c.render_worth",
 }
 _PREFIX = "seen_"
 
@@ -71,6 +74,7 @@ def update(
     pages: Frame,
     states: Frame,
     duplicates: Frame,
+    hostdb: Frame,
     round_: Round,
     cfg: Config,
 ) -> Frame:
@@ -80,19 +84,23 @@ def update(
         fetchlist, captures, pages: of the round.
         states: host, state_json of its hosts (the wait that a host asked for).
         duplicates: the table of this name.
+        hostdb: rows of its hosts before it (what their renders brought).
     """
     lost = ", ".join(f"'{reason}'" for reason in LOST)
+    worth = worth_sql("h") if cfg.render.enabled else "false"
     done = fetchlist.engine.query(
         f"""
         SELECT c.*, greatest(0e0,
             CAST(get_json_object(s.state_json, '$.retry_after_until') AS double)
-            - unix_micros(c.ended) / 1e6) AS retry_wait_s
+            - unix_micros(c.ended) / 1e6) AS retry_wait_s, {worth} AS render_worth
         FROM {{captures}} AS c LEFT JOIN {{states}} AS s ON c.host = s.host
+        LEFT JOIN {{hostdb}} AS h ON c.host = h.host
         WHERE c.is_outcome AND c.kind <> 'robots'
             AND (c.outcome <> '{Outcome.DEFERRED}' OR c.reason IN ({lost}))
         """,
         captures=captures,
         states=states,
+        hostdb=hostdb,
     )
     seen = seen_of(done, pages, captures, duplicates)
     row = ", ".join(f"f.{c.name}" for c in ROW)

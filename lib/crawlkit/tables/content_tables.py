@@ -15,7 +15,7 @@ capture_id string | round-slot-attempt-number
 round_id string | round
 url_key binary | key of the requested URL
 url string | requested URL
-kind string | page, robots, sitemap, feed, render or probe
+kind string | page, robots, sitemap, feed, render, or subresource (of a page in a browser)
 host string | host
 slot int | fetch task
 attempt int | attempt of the task; -1: no attempt came to it
@@ -36,8 +36,8 @@ warc_filename string | file below the WARC folder
 warc_record_offset bigint | offset of the gzip member
 warc_record_length bigint | its length
 warc_record_id string | WARC-Record-ID
-record_type string | response or revisit
-revisit_of string | capture_id of the first copy
+record_type string | response, revisit or conversion (a rendered document)
+revisit_of string | capture_id of the first copy; of a render the document that was rendered
 etag string | ETag
 last_modified string | Last-Modified
 cache_control string | Cache-Control
@@ -115,6 +115,9 @@ simhash bigint | 64-bit SimHash; null without text
 minhash binary | 128 MinHash values, 32-bit little-endian; null without text
 links int | links found
 needs_js string | why it needs a browser: framework_root, noscript, little_text or no_links
+rendered boolean | read from the document that a browser made of the stored one
+static_text_bytes bigint | of a rendered page: length of the stored document's visible text
+static_links int | of a rendered page: links of the stored document
 flags array<string> | truncated, cross_site_canonical, many_same_shape ...
 """,
     ),

@@ -42,7 +42,7 @@ capture_id string | capture of the stored copy
 fetched_at timestamp | WARC-Date of the stored copy
 copy_url string | URL of the stored copy where it is not url, to which revisit records refer
 outlinks int | links found on the stored copy
-flags array<string> | duplicate_of, redirect_too_long, given_back, noindex, truncated ...
+flags array<string> | duplicate_of, redirect_too_long, given_back, noindex, needs_js, rendered ...
 sent_url string | how it is requested, where not as url: as found, or as the server last spelled it
 """
 
@@ -125,6 +125,10 @@ news_at timestamp | as of when
 changed_at timestamp | last round in which a visit found a change or a new page
 still_visits bigint | visits since then that found a page unchanged
 quality double | as of the last rank before: 0 to 1
+needs_js boolean | a page of it needed a browser
+renders bigint | pages rendered
+render_gains bigint | renders that gained text or links
+render_origins array<string> | origins that its rendered pages ask for
 last_ips array<string> | addresses connected to, newest first
 blacklisted boolean | never fetched
 reason string | why blacklisted or blocked
@@ -162,7 +166,7 @@ round_id string | round
 slot int | fetch task
 region string | region that fetches it; empty: there are none
 rank bigint | order inside the slot
-kind string | page, robots, sitemap, feed, render or probe
+kind string | page, robots, sitemap, feed or render
 origin string | scheme://host[:port]
 class string | class of its host
 score double | priority score
@@ -173,6 +177,9 @@ robots_body binary | robots rows: the stored copy
 robots_fetched_at timestamp | robots rows: its time
 robots_expires timestamp | robots rows: used until this
 host_state string | robots rows: politeness state of the host (JSON)
+doc_filename string | render rows: WARC file of the stored document
+doc_offset bigint | render rows: offset of its record
+doc_length bigint | render rows: length of its record
 """,
     ),
 )

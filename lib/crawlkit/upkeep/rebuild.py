@@ -118,7 +118,12 @@ def _rounds_with(rows: Frame) -> set[str]:
 def _planned(captures: Frame) -> Frame:
     """The fetch list of a round, as its captures have it."""
     names = ("url_key", "url", "kind", "host", *PLAN, "CAST(NULL AS string) AS domain")
-    return captures.where("is_outcome").select(*names)
+    no_document = (
+        "CAST(NULL AS string) AS doc_filename",
+        "CAST(NULL AS bigint) AS doc_offset",
+        "CAST(NULL AS bigint) AS doc_length",
+    )
+    return captures.where("is_outcome").select(*names, *no_document)
 
 
 def _sitemap_rows(job: Job, round_: Round) -> Frame:
@@ -128,7 +133,7 @@ def _sitemap_rows(job: Job, round_: Round) -> Frame:
     items = p.to_parse(
         captures, _planned(captures), job.read("host_ranks"), p.vouching_origins(known_robots)
     )
-    stored = items.where("kind <> 'page' AND file IS NOT NULL")
+    stored = items.where("kind IN ('sitemap', 'feed') AND file IS NOT NULL")
     return p.parse_rows(stored, RecordReader(job.crawl.warc), job.cfg, round_.now)
 
 

@@ -12,13 +12,13 @@ import io
 import pytest
 from crawlkit.adapters.warc.file_check import check
 from crawlkit.adapters.warc.reader import iter_records, read_record
-from crawlkit.adapters.warc.writer import (
+from crawlkit.adapters.warc.record_fields import (
     IDENTICAL_PAYLOAD,
     NOT_MODIFIED,
     StoredCopy,
-    WarcWriter,
     record_id,
 )
+from crawlkit.adapters.warc.writer import WarcWriter
 from crawlkit.model import Answer
 from crawlkit.outcomes import Refused
 from crawlkit.rules.http.response import ResponseReader

@@ -6,11 +6,9 @@ a file that ends in `.open` is garbage after a crash. One gzip member a record.
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +18,20 @@ from isal import igzip_lib, isal_zlib
 
 from crawlkit.adapters.net.site_logins import SESSION
 from crawlkit.adapters.warc.file_check import check
+from crawlkit.adapters.warc.record_fields import (
+    StoredCopy,
+    belonging,
+    record_id,
+    refers_to,
+    response_fields,
+    revisit_fields,
+    revisit_profile,
+    warc_date,
+)
 from crawlkit.model import Answer
 from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.warc.digests import sha1_digest, sha1_pair, sha1_urn
+from crawlkit.rules.warc.digests import sha1_digest, sha1_pair
 from crawlkit.rules.warc.stored_http import (
-    protocol,
     stored_head,
     stored_request,
     target_uri,
@@ -37,21 +44,8 @@ SMALL_BYTES = 1024
 SMALL_LEVEL = 0
 LARGE_BYTES, PIECE_BYTES = 1 << 20, 1 << 18
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
-IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
-NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
-_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:crawlkit:warc-record").bytes
 _BREAKS = re.compile(r"[\r\n]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCopy:
-    """The stored copy that a revisit refers to."""
-
-    url: str
-    date: float  # Unix s: its WARC-Date
-    payload_digest: str  # "sha1:BASE32"
-    record_id: str | None = None  # "<urn:uuid:...>"
 
 
 class Block(NamedTuple):
@@ -63,13 +57,13 @@ class Block(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The place of a response or revisit record."""
+    """The place of a response, revisit or conversion record."""
 
     filename: str
     offset: int
     length: int  # of the gzip member
     record_id: str
-    record_type: str  # response, revisit
+    record_type: str  # response, revisit, conversion
     payload_digest: str  # "sha1:BASE32"
     body_bytes: int  # stored payload; 0 in a revisit
 
@@ -82,21 +76,6 @@ class Finished:
     filename: str
     size: int
     records: int
-
-
-def record_id(capture_id: str, kind: str = "response") -> str:
-    """The same capture has the same record ids whenever it is written."""
-    return sha1_urn(_NAMESPACE, f"{kind}:{capture_id}".encode())
-
-
-def warc_date(unix_s: float) -> str:
-    """UTC in seconds (WARC 1.1 5.4, W3CDTF)."""
-    return _date(int(unix_s // 1))
-
-
-@functools.lru_cache(maxsize=64)
-def _date(unix_s: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_s))
 
 
 class WarcWriter:
@@ -168,7 +147,7 @@ class WarcWriter:
             self._open()
         head, digest, block_digest = block or self.block(answer)
         body = answer.body
-        profile = None if earlier is None else _revisit_profile(answer, earlier, digest)
+        profile = None if earlier is None else revisit_profile(answer, earlier, digest)
         if profile and earlier is not None:
             body = b""
             digest = earlier.payload_digest
@@ -179,21 +158,44 @@ class WarcWriter:
             self._put(
                 "request",
                 uri,
-                [*common, *_belonging(capture_id, "request")],
+                [*common, *belonging(capture_id, "request")],
                 stored_request(answer.request_bytes),
                 "application/http; msgtype=request",
             )
-        fields = [*common, f"WARC-Record-ID: {response_id}", *_response_fields(answer, digest)]
+        fields = [*common, f"WARC-Record-ID: {response_id}", *response_fields(answer, digest)]
         if profile and earlier is not None:
-            fields += _revisit_fields(profile, earlier)
+            fields += revisit_fields(profile, earlier)
         kind = "revisit" if profile else "response"
         offset, length = self._put(
             kind, uri, fields, head, "application/http; msgtype=response", body, block_digest
         )
         if metadata:
-            fields = [*common, *_belonging(capture_id, "metadata")]
+            fields = [*common, *belonging(capture_id, "metadata")]
             self._put("metadata", uri, fields, _warc_fields(metadata), "application/warc-fields")
         return Written(self._filename, offset, length, response_id, kind, digest, len(body))
+
+    def write_conversion(
+        self, url: str, capture_id: str, html: bytes, original: StoredCopy, date: float
+    ) -> Written:
+        """Write what a browser made of a stored document (WARC 1.1, 6.9): a conversion record.
+
+        date: Unix s. Raises OSError.
+        """
+        if self._file is None:
+            self._open()
+        uri, own_id = target_uri(url), record_id(capture_id, "conversion")
+        digest = sha1_digest(html)
+        fields = [
+            f"WARC-Date: {warc_date(date)}",
+            f"WARC-Warcinfo-ID: {self._warcinfo_id}",
+            f"WARC-Record-ID: {own_id}",
+            f"WARC-Payload-Digest: {digest}",
+            *refers_to(original),
+        ]
+        offset, length = self._put(
+            "conversion", uri, fields, b"", "text/html; charset=utf-8", html, digest
+        )
+        return Written(self._filename, offset, length, own_id, "conversion", digest, len(html))
 
     def _common_fields(self, answer: Answer) -> list[str]:
         """The header lines that all records of an answer have."""
@@ -355,41 +357,3 @@ def _compress_member(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _warc_fields(fields: Iterable[tuple[str, str]]) -> bytes:
     """application/warc-fields (WARC 1.1 Annex B): no value may open another line."""
     return "".join(f"{name}: {' '.join(str(value).split())}\r\n" for name, value in fields).encode()
-
-
-def _revisit_profile(answer: Answer, earlier: StoredCopy, digest: str) -> str | None:
-    """The profile of the revisit record that an answer makes; None for a response record."""
-    if answer.status == 304:
-        return NOT_MODIFIED
-    is_same = answer.body and not answer.truncated and digest == earlier.payload_digest
-    return IDENTICAL_PAYLOAD if is_same else None
-
-
-def _belonging(capture_id: str, kind: str) -> list[str]:
-    """The header lines that tie a request or metadata record to its response record."""
-    return [
-        f"WARC-Record-ID: {record_id(capture_id, kind)}",
-        f"WARC-Concurrent-To: {record_id(capture_id)}",
-    ]
-
-
-def _response_fields(answer: Answer, digest: str) -> list[str]:
-    """The header lines of a response or revisit record."""
-    fields = [f"WARC-Payload-Digest: {digest}"]
-    if answer.truncated:
-        fields.append(f"WARC-Truncated: {answer.truncated}")
-    if name := protocol(answer.http_version):
-        fields.append(f"WARC-Protocol: {name}")
-    return fields
-
-
-def _revisit_fields(profile: str, earlier: StoredCopy) -> list[str]:
-    """The header lines of a revisit record (WARC 1.1, 6.7)."""
-    fields = [
-        f"WARC-Profile: {profile}",
-        f"WARC-Refers-To-Target-URI: {target_uri(earlier.url)}",
-        f"WARC-Refers-To-Date: {warc_date(earlier.date)}",
-    ]
-    if earlier.record_id:
-        fields.append(f"WARC-Refers-To: {earlier.record_id}")
-    return fields

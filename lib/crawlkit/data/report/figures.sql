@@ -1,4 +1,4 @@
-SELECT c.*, d.copies, f.frontier, f.known, f.stored, g.bytes_last_day
+SELECT c.*, d.copies, f.frontier, f.renders_waiting, f.known, f.stored, g.bytes_last_day
 FROM (
   SELECT
     count(CASE WHEN is_page AND outcome IN ('fetched', 'not_modified') THEN 1 END) AS pages,
@@ -14,6 +14,7 @@ CROSS JOIN (SELECT count(CASE WHEN method <> 'canonical' THEN 1 END) AS copies F
 CROSS JOIN (
   SELECT
     count(CASE WHEN state IN ('queued', 'retrying') THEN 1 END) AS frontier,
+    count(CASE WHEN array_contains(flags, 'render') THEN 1 END) AS renders_waiting,
     count(*) AS known,
     count(capture_id) AS stored
   FROM crawldb

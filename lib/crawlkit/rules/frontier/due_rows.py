@@ -21,19 +21,25 @@ def select_due_sql(cfg: Config, now: float, clock_now: float, seed: int) -> str:
         {_capped_sql(cfg)},
         {_shared_sql(cfg, clock_now)},
         {_budget_sql(cfg, seed)}
-        SELECT {_ROW}, {_MORE}, host_pos, left_out, left_reason,
-            pos > {cfg.round.max_urls} AS explore
+        SELECT {ROW}, {_MORE}, host_pos, left_out, left_reason,
+            pos > {cfg.round.max_urls} AS explore, {_NO_DOCUMENT}
         FROM drawn WHERE left_out IS NOT NULL OR chance <= {cfg.round.max_urls}
     """
 
 
-_ROW = ", ".join(TABLES["crawldb"].column_names)
+ROW = ", ".join(TABLES["crawldb"].column_names)
 # a URL that a dead task gave back comes with those of class 1
 EFFECTIVE_CLASS = (
     f"CASE WHEN array_contains(flags, '{GIVEN_BACK}') THEN least(priority_class, 1)"
     " ELSE priority_class END"
 )
 _MORE = "quality, class, urgent, not_before, host_delay_ms, score"
+
+
+_NO_DOCUMENT = (
+    "CAST(NULL AS string) AS doc_filename, CAST(NULL AS bigint) AS doc_offset,"
+    " CAST(NULL AS bigint) AS doc_length"
+)
 
 
 def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
@@ -67,7 +73,7 @@ def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
                 AND r.state NOT IN ('dead', 'refused')
         ),
         scored AS (
-            SELECT {_ROW}, quality, class, urgent, not_before, host_delay_ms, parallel,
+            SELECT {ROW}, quality, class, urgent, not_before, host_delay_ms, parallel,
                 barred_reason, {points_sql(now)} AS score, {day} AS of_day, {cycle} AS of_cycle,
                 CASE WHEN host_delay_ms > 0
                     THEN (floor({budget_s} * 1e3 / host_delay_ms) + 1) * parallel END AS fits
@@ -96,7 +102,7 @@ def _capped_sql(cfg: Config) -> str:
             FROM limited
         ),
         capped AS (
-            SELECT {_ROW}, {_MORE}, CAST(host_pos AS int) AS host_pos,
+            SELECT {ROW}, {_MORE}, CAST(host_pos AS int) AS host_pos,
                 CASE WHEN host_pos > cap THEN CAST(of_host - cap AS bigint) END AS left_out,
                 CASE WHEN host_pos > cap THEN coalesce(barred_reason, CASE {why} END) END
                     AS left_reason
@@ -128,7 +134,7 @@ def _shared_sql(cfg: Config, clock_now: float) -> str:
             LEFT JOIN ordered_quotas AS o ON c.domain = o.domain
         ),
         shared AS (
-            SELECT {_ROW}, {_MORE}, host_pos,
+            SELECT {ROW}, {_MORE}, host_pos,
                 CASE WHEN left_out IS NOT NULL THEN left_out
                     WHEN domain_pos > least({day}, {cycle}) THEN CAST(1 AS bigint) END AS left_out,
                 CASE WHEN left_out IS NOT NULL THEN left_reason

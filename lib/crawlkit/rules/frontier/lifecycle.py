@@ -12,6 +12,7 @@ from crawlkit.config import Config
 from crawlkit.outcomes import Outcome, Reason, State
 from crawlkit.rules.frontier.retry import Action, url_retry
 from crawlkit.rules.frontier.schedule import class_of_row, initial_interval_s, next_interval_s
+from crawlkit.rules.render.foreign_origins import read_origins
 
 Row = dict[str, Any]
 HISTORY_LENGTH = 32
@@ -46,6 +47,10 @@ TRANSIENT_FLAGS = {
     "truncated",
     "content_type_not_parsed",
     "needs_js",
+    "render",
+    "render_again",
+    "render_failed",
+    "rendered",
 }
 
 
@@ -127,12 +132,15 @@ def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: C
     seen: outcome, reason, detail, status, sent_url (null: as `url`), and for stored copies
     record_type, truncated, body_sha256, text_sha256, payload_digest, simhash, etag, last_modified,
     content_type, content_length, capture_id, fetched_at, outlinks, page_flags, retry_wait_s,
-    host_class (as planned), is_duplicate.
+    host_class (as planned), is_duplicate. kind: of the planned request. render_worth: pages that
+    need a browser are rendered.
     """
     outcome = Outcome(seen["outcome"])
     if outcome is Outcome.DEFERRED:  # given back as it was
         lost = {GIVEN_BACK} if seen["reason"] in LOST else set()
         return dict(row) | {"flags": sorted({*(row.get("flags") or ()), *lost})}
+    if seen.get("kind") == "render":
+        return dict(row) | {"flags": _flags_after_render(row, seen, outcome)}
     if outcome in (Outcome.HTTP_ERROR, Outcome.FAILED):
         new = _after_failure(dict(row), seen, now, cfg)
     elif outcome in (Outcome.ROBOTS_DENIED, Outcome.REFUSED):
@@ -233,7 +241,23 @@ def _flags(
         flags -= TRANSIENT_FLAGS
         if seen.get("truncated"):
             flags.add("truncated")
-    return sorted(flags | set(seen.get("page_flags") or ()))
+    flags |= set(seen.get("page_flags") or ())
+    is_whole = outcome in (Outcome.FETCHED, Outcome.NOT_MODIFIED)
+    if is_whole and "needs_js" in flags and seen.get("render_worth"):
+        flags = (flags - {"rendered", "render_failed"}) | {"render"}
+    return sorted(flags)
+
+
+def _flags_after_render(
+    row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome
+) -> list[str]:
+    """A page whose browser asked for origins of other tasks is rendered once more, with them."""
+    flags = set(row.get("flags") or ()) - {"render"}
+    if outcome is not Outcome.FETCHED:
+        return sorted(flags | {"render_failed"})
+    if read_origins(seen.get("detail")) and "render_again" not in flags:
+        flags |= {"render", "render_again"}
+    return sorted(flags | {"rendered"})
 
 
 def _after_failure(new: Row, seen: Mapping[str, Any], now: float, cfg: Config) -> Row:

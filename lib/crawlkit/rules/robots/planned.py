@@ -102,7 +102,8 @@ def robots_rows_sql(own: Sequence[str]) -> str:
     return f"""
         WITH pages AS (
             SELECT /*+ BROADCAST(s) */ p.*, s.slot, s.region,
-                coalesce(p.fetch_kind, 'page') AS kind,
+                CASE WHEN p.doc_filename IS NOT NULL THEN 'render'
+                    ELSE coalesce(p.fetch_kind, 'page') END AS kind,
                 regexp_extract(p.url, '{ORIGIN}', 1) AS origin
             FROM {{pages}} AS p JOIN {{slots}} AS s ON p.domain = s.domain
         ),

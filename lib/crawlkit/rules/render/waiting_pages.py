@@ -1,0 +1,108 @@
+"""Which waiting pages a round renders, as SQL; and whether a host's renders are worth it.
+
+A page waits as long as its frontier row has the flag `render` (rules/frontier/lifecycle.py).
+"""
+
+from __future__ import annotations
+
+from crawlkit.config import Config
+
+FIRST_RENDERS = 2  # of a host in a round before it has PROBES: they tell whether, and what it asks
+PROBES = 3  # renders after which a host must have gained by some
+MIN_GAINS = 0.1  # of the renders of a host
+GAIN_CHARS = 200  # more text than the stored page has
+WAITS = "array_contains(flags, 'render')"
+
+
+def worth_sql(host: str) -> str:
+    """Whether pages of a host are to be rendered: condition over a row of hostdb, named `host`."""
+    renders, gains = f"coalesce({host}.renders, 0)", f"coalesce({host}.render_gains, 0)"
+    return f"({renders} < {PROBES} OR {gains} >= CAST({MIN_GAINS} AS double) * {renders})"
+
+
+def gained_sql(page: str) -> str:
+    """Whether a rendered page has more than the stored one: condition over a row of pages."""
+    text = f"{page}.text_bytes >= coalesce({page}.static_text_bytes, 0) + {GAIN_CHARS}"
+    return f"({page}.rendered AND ({text} OR {page}.links > coalesce({page}.static_links, 0)))"
+
+
+def gains_sql() -> str:
+    """What the {pages} of a round tell of each host: a CTE named needs."""
+    return f"""needs AS (
+            SELECT host, count(CASE WHEN {gained_sql("p")} THEN 1 END) AS new_gains,
+                max(CASE WHEN p.needs_js IS NOT NULL THEN 1 ELSE 0 END) AS has_needed
+            FROM {{pages}} AS p GROUP BY host
+        )"""
+
+
+def due_sql(renders: bool) -> str:
+    """When a row of the frontier is due. renders: pages may wait to be rendered."""
+    return f"CASE WHEN {WAITS} THEN last_fetch ELSE next_fetch END" if renders else "next_fetch"
+
+
+def renders_sql(cfg: Config, now: float, clock_now: float, score: str, row: str) -> str:
+    """Rows of {rows} (with stopped, urgent) to be rendered, with what the fetch list needs.
+
+    now: nominal time, clock_now: real time (Unix s). score: SQL of the priority score. row: the
+    columns of crawldb.
+    """
+    end_us = round((clock_now + cfg.round.minutes * 60) * 1e6)
+    return f"""
+        WITH waiting AS (
+            SELECT /*+ BROADCAST(h, k) */ r.*, coalesce(h.delay_ms, 0) AS host_delay_ms,
+                coalesce(k.quality, 5e-1) AS quality, 'generic' AS class,
+                coalesce(h.renders, 0) AS renders
+            FROM {{rows}} AS r
+            LEFT JOIN {{hostdb}} AS h ON r.host = h.host
+            LEFT JOIN {{host_ranks}} AS k ON r.host = k.host
+            WHERE {WAITS.replace("flags", "r.flags")} AND r.state = 'fetched'
+                AND r.capture_id IS NOT NULL AND NOT r.stopped
+                AND NOT coalesce(h.blacklisted, false)
+                AND (h.next_allowed_at IS NULL OR unix_micros(h.next_allowed_at) < {end_us})
+                AND coalesce(r.next_fetch > timestamp_micros({round(now * 1e6)}), true)
+                AND {worth_sql("h")}
+        ),
+        numbered AS (
+            SELECT *, {score} AS score, row_number() OVER (
+                PARTITION BY host ORDER BY urgent DESC, priority_class, {score} DESC, url_key
+            ) AS host_pos
+            FROM waiting
+        ),
+        ordered AS (
+            SELECT *, row_number() OVER (
+                ORDER BY urgent DESC, priority_class, score DESC, url_key) AS pos
+            FROM numbered WHERE host_pos <= CASE WHEN renders < {PROBES}
+                THEN {FIRST_RENDERS} ELSE {cfg.round.urls_per_host} END
+        )
+        SELECT {row}, quality, class, urgent, CAST(NULL AS timestamp) AS not_before,
+            host_delay_ms, score,
+            CAST(host_pos AS int) AS host_pos, false AS explore
+        FROM ordered WHERE pos <= {int(cfg.render.share * cfg.round.max_urls)}
+    """
+
+
+DOCUMENTS = (
+    "capture_id string, warc_filename string, warc_record_offset bigint, warc_record_length bigint"
+)
+
+
+def documents_sql() -> str:
+    """The rows of {wanted} with where their stored document is, of {captures}; an empty name: it
+    is gone.
+    """
+    return """
+        SELECT w.*, coalesce(c.warc_filename, '') AS doc_filename,
+            c.warc_record_offset AS doc_offset, c.warc_record_length AS doc_length
+        FROM {wanted} AS w LEFT JOIN {captures} AS c ON w.capture_id = c.capture_id
+    """
+
+
+def origins_sql() -> str:
+    """Domains with pages to be rendered, and the origins (`leads_to`) that their hosts' pages ask
+    for.
+    """
+    return """
+        SELECT DISTINCT d.domain, h.render_origins AS leads_to
+        FROM {due} AS d JOIN {hostdb} AS h ON d.host = h.host
+        WHERE d.doc_filename IS NOT NULL AND size(h.render_origins) > 0
+    """
