@@ -7,7 +7,7 @@ commit lock. It returns the stage's counts: rows_in = rows_out + the sum of `rej
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -192,7 +192,7 @@ def fetch(job: OpenCrawl, round_: Round, region: str | None = None) -> Counts:
     if not slots:
         return {"planned": 0}
     listed = job.of_round("fetchlist", round_)
-    job.cfg.check_agent(r["host"] for r in listed.select("DISTINCT host").rows())
+    job.cfg.check_agent(_hosts(listed))
     if region is not None:
         listed = listed.where(f"region = '{region}'")
     _check_room(job)
@@ -204,6 +204,11 @@ def fetch(job: OpenCrawl, round_: Round, region: str | None = None) -> Counts:
         seed=round_.seed,
     )
     return fetch_stage.fetch(listed, slots, run)
+
+
+def _hosts(listed: Frame) -> Iterator[str]:
+    """Read only where they are looked at: with the placeholder agent."""
+    yield from (r["host"] for r in listed.select("DISTINCT host").rows())
 
 
 def _check_room(job: OpenCrawl) -> None:
