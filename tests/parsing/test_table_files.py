@@ -199,7 +199,7 @@ def test_pages_that_kill_their_parser_take_no_other_page_s_rows_with_them(monkey
             os.kill(os.getpid(), signal.SIGKILL)
         out = new_result(str(row["n"]))
         out["page"] = {"url": row["url"]}
-        out["links"] = [(0, b"", "", None, "", None, "", "", "a", None, None)]
+        out["links"] = [(0, b"", "", None, "", None, "", "", None, "a", None, None)]
         near = range(row["n"], row["n"] + 4)
         out["found"] = [found_row(bytes([k]), row["n"] % 3, b"p") for k in near]
         return out
