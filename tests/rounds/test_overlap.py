@@ -51,7 +51,8 @@ class World:
     def __init__(self, folder: Path, overlap: bool = True, **changes: object) -> None:
         self.folder, self.data = folder, folder / "crawl"
         self.server = Server(WEB, folder / "web.jsonl")
-        changes = {"round.overlap": overlap, "scope.max_depth": 4, **changes}
+        changes = {"engine.name": "local", "scope.max_depth": 4, **changes}
+        changes["round.overlap"] = overlap
         self.config = settings(WEB, self.server, folder, **changes)
         self.started: list[subprocess.Popen[str]] = []
 
