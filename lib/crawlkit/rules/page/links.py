@@ -149,7 +149,7 @@ def read_links(
         for tag, href, rel, text, _ in doc.anchors
     ]
     out.links += [resolver.link(tag, src) for tag, src in doc.frames[:MAX_LINKS]]
-    _images(out, doc, resolver)
+    _images(out, doc, _Known(base, encoding, policy, spells=False))
     out.alternates = [
         (link.hreflang, link.url)
         for link in out.links
@@ -166,7 +166,7 @@ def anchor_urls(
     """Canonical URLs of the `a` and `area` elements of a document at the canonical address `url`,
     in order, with repeats.
     """
-    known = _Known(base_url(doc.base_href, url, policy), encoding, policy)
+    known = _Known(base_url(doc.base_href, url, policy), encoding, policy, spells=False)
     found = [known[anchor.href] for anchor in doc.anchors]
     return [url for url, refused, _ in found if refused is None]
 
@@ -194,16 +194,14 @@ _Resolved = tuple[str, Reason | None, str | None]
 
 
 class _Known(dict[str, _Resolved]):
-    """References of one document -> canonical URL, or as written and why it is refused; and how it
-    is requested where that is not the canonical URL.
+    """References of one document -> canonical URL, or as written and why it is refused; and, if it
+    spells, how it is requested where that is not the canonical URL.
 
     Most of a page's links come more than once.
     """
 
-    def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
-        self.base = base
-        self.encoding = encoding
-        self.policy = policy
+    def __init__(self, base: str, encoding: str, policy: UrlPolicy, *, spells: bool = True) -> None:
+        self.base, self.encoding, self.policy, self.spells = base, encoding, policy, spells
         self.root, self.folder = _prefixes(base, policy)
 
     def __missing__(self, reference: str) -> _Resolved:
@@ -224,7 +222,9 @@ class _Known(dict[str, _Resolved]):
         text = text.strip(_SPACES)
         try:
             canonical = canonicalize(text, self.base, self.policy)
-            found = canonical, None, as_found(text, canonical, self.base, self.policy)
+            found = canonical, None, None
+            if self.spells:
+                found = canonical, None, as_found(text, canonical, self.base, self.policy)
         except Refused as e:
             found = reference[:MAX_WRITTEN_CHARS], e.reason, None
         self[reference] = found
@@ -347,7 +347,7 @@ def _refreshes(
             out.refresh = Refresh(link.url, parsed[0])
 
 
-def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
+def _images(out: PageLinks, doc: Document, known: _Known) -> None:
     seen: dict[str, str] = {}
     left = MAX_LINKS  # references looked at: a srcset may hold millions
     for image in doc.images[:MAX_LINKS]:
@@ -355,7 +355,7 @@ def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
             chain([image.src] if image.src.strip() else [], srcset_urls(image.srcset)), left
         ):
             left -= 1
-            url, refused, _ = resolver.resolve(reference)
+            url, refused, _ = known[reference]
             if not refused:
                 seen.setdefault(url, " ".join(image.alt.split())[:500])
     out.images = list(seen.items())
@@ -363,7 +363,7 @@ def _images(out: PageLinks, doc: Document, resolver: _Resolver) -> None:
         Link("image", url, alt, refused=Reason.MEDIA_NOT_CRAWLED) for url, alt in out.images
     ]
     for reference in doc.media[:MAX_LINKS]:
-        url, refused, _ = resolver.resolve(reference)
+        url, refused, _ = known[reference]
         out.links.append(Link("media", url, refused=refused or Reason.MEDIA_NOT_CRAWLED))
 
 
