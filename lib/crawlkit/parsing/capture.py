@@ -28,6 +28,7 @@ from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.links import Link
 from crawlkit.rules.page.page import Page, parse_page
 from crawlkit.rules.robots.meta import RobotsDirectives
+from crawlkit.rules.robots.meta_dates import has_passed
 from crawlkit.rules.robots.opt_outs import opts_out
 from crawlkit.rules.url.pattern import url_shape
 from crawlkit.version import __version__
@@ -120,7 +121,7 @@ def _many_of_one_shape(rows: list[FoundRow], limit: int) -> bool:
 def _withheld(robots: RobotsDirectives, rules: ParseRules) -> list[str]:
     """Why the text of a page is not kept, beside `noindex`: as flags."""
     after = robots.unavailable_after
-    is_over = after is not None and after <= rules.iso_now[: len(after)]
+    is_over = after is not None and has_passed(after, rules.iso_now)
     is_reserved = rules.cfg.parse.enforce_opt_outs and opts_out(robots)
     return ["unavailable"] * is_over + ["opted_out"] * is_reserved
 

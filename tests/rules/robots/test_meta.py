@@ -5,7 +5,7 @@ import json
 import pytest
 from crawlkit.rules.page.markup import read_html
 from crawlkit.rules.robots.meta import header_directives, meta_directives, robots_directives
-from crawlkit.rules.robots.meta_dates import date_at
+from crawlkit.rules.robots.meta_dates import date_at, has_passed
 from hypothesis import given, strategies as st
 
 from tests.shared_data import shared
@@ -33,6 +33,21 @@ def test_directives_suite():
         if [sorted(found[0]), sorted(found[1])] != [row["for_all"], row["for_agent"]]:
             wrong.append((row["id"], found))
     assert len(cases) == 57 and wrong == []
+
+
+@pytest.mark.parametrize(
+    ("value", "passed"),
+    [
+        ("2026-01-01", True),
+        ("2026-01-02", True),
+        ("2026-01-03", False),
+        ("2026-01-02T11:59:59Z", True),
+        ("2026-01-02T12:00:00Z", True),
+        ("2026-01-02T12:00:01Z", False),
+    ],
+)
+def test_a_date_has_passed(value, passed):
+    assert has_passed(value, "2026-01-02T12:00:00Z") is passed
 
 
 def test_unavailable_after_suite():

@@ -57,6 +57,13 @@ def date_at(text: str, pos: int = 0) -> tuple[str, int] | None:
     return None
 
 
+def has_passed(value: str, iso_now: str) -> bool:
+    """Whether a date (its first moment) or UTC time of `date_at` is not after now
+    (YYYY-MM-DDTHH:MM:SSZ).
+    """
+    return value <= iso_now[: len(value)]
+
+
 def _value(part: dict[str, str | None]) -> str | None:
     try:
         day = _day(part)
