@@ -14,6 +14,11 @@ LEAST_PRECISION = 0.3  # below it pages keep their own interval
 MOST = 64.0  # of each count: it is forgotten in a few half-lives
 
 
+def kept_share(at: float | None, now: float, half_life_s: float) -> float:
+    """What is left at `now` of the weight of a count as of `at` (Unix s; None: there is none)."""
+    return 0.0 if at is None else float(0.5 ** (max(now - at, 0.0) / half_life_s))
+
+
 class Claims(NamedTuple):
     """Visits that a date made due: the page had changed (`true`) or not, as of `at` (Unix s)."""
 
@@ -25,7 +30,7 @@ class Claims(NamedTuple):
         """The counts after some more visits."""
         if not true and not false:
             return self
-        kept = 0.0 if self.at is None else 0.5 ** (max(now - self.at, 0.0) / HALF_LIFE_S)
+        kept = kept_share(self.at, now, HALF_LIFE_S)
         return Claims(min(self.true * kept + true, MOST), min(self.false * kept + false, MOST), now)
 
 

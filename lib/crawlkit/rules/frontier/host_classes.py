@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from crawlkit.config import Schedule
+from crawlkit.rules.frontier.claims import kept_share
 
 DAY_S = 86_400.0
 HALF_LIFE_S = 7 * DAY_S
@@ -31,14 +32,10 @@ class Activity(NamedTuple):
 
     def after(self, new: int, changed: int, still: int, now: float) -> Activity:
         """After a round: new pages, pages that changed, pages that did not."""
-        news = self.news * _kept(self.news_at, now) + new
+        news = self.news * kept_share(self.news_at, now, HALF_LIFE_S) + new
         if new or changed or self.changed_at is None:
             return Activity(news, now, now, 0)
         return Activity(news, now, self.changed_at, self.still + still)
-
-
-def _kept(at: float | None, now: float) -> float:
-    return 0.0 if at is None else 0.5 ** (max(now - at, 0.0) / HALF_LIFE_S)
 
 
 def learn_class(activity: Activity, first_seen: float, now: float, cfg: Schedule) -> str:
@@ -48,7 +45,9 @@ def learn_class(activity: Activity, first_seen: float, now: float, cfg: Schedule
     age_s = max(now - first_seen, 0.0)
     # what one new page a day adds up to in that time
     days = HALF_LIFE_S / math.log(2) * (1 - 0.5 ** (age_s / HALF_LIFE_S)) / DAY_S
-    if activity.news * _kept(activity.news_at, now) >= cfg.news_pages_per_day * max(days, 1.0):
+    if activity.news * kept_share(
+        activity.news_at, now, HALF_LIFE_S
+    ) >= cfg.news_pages_per_day * max(days, 1.0):
         return "news"
     since_s = 0.0 if activity.changed_at is None else now - activity.changed_at
     is_still = activity.still >= STILL_VISITS and since_s >= cfg.dormant_days * DAY_S
