@@ -86,7 +86,7 @@ def test_what_is_refused() -> None:
         ".register('/sw.js'); navigator.permissions && navigator.geolocation"
         ".getCurrentPosition(() => 0)</script>",
     }
-    found, asked, _ = render(pages, timeout_s=2)
+    found, asked, _ = render(pages)
     assert {name: end.reason for name, end in found.items()} == dict.fromkeys(pages)
     assert all(b"<p>stays</p>" in end.html for end in found.values())
     assert asked == []
