@@ -91,6 +91,7 @@ def test_what_is_refused() -> None:
     assert all(b"<p>stays</p>" in end.html for end in found.values())
     assert asked == []
     assert found["leaves"].blocked == {"navigation": 1}
+    assert str(Reason.RENDER_LIMIT) in (found["keeps leaving"].detail or "")
 
 
 def test_pages_that_do_not_let_go() -> None:

@@ -30,6 +30,9 @@ QUIET_S = 0.5  # without a request under way, after which a page is done
 CLOSE_S = 3.0
 LAUNCH_S = 30.0
 MEMORY_TICKS = 3
+# each refusal costs the driver, which all pages share; a page of a thousand images is one
+MAX_REFUSED = 1000
+MAX_LEFT = 20
 VIEWPORT = {"width": 1280, "height": 1600}
 _ARGUMENTS = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
@@ -239,6 +242,8 @@ class _Visit:
         self._is_given = False
         self._waiting = 0
         self._bytes = 0
+        self._refused = 0
+        self._is_stopped = False
         self._quiet_s = 0.0
 
     def count(self, seconds: float) -> None:
@@ -260,6 +265,7 @@ class _Visit:
             if kind not in ANSWERED or self.over or not request.url.startswith("http"):
                 is_navigation = request.is_navigation_request()
                 name = "navigation" if is_navigation else kind
+                self._refused += 1
                 self.out.blocked[name] = self.out.blocked.get(name, 0) + 1
                 if is_navigation:  # 204: the page stays as it is (HTML Standard 7.4.5)
                     await route.fulfill(status=204)
@@ -271,6 +277,7 @@ class _Visit:
     async def _ask(self, route: Route, request: PageRequest) -> None:
         if self.out.requests >= self._cfg.requests or self._bytes >= self._cfg.body_bytes:
             self.out.detail = f"{Reason.RENDER_LIMIT}: requests or bytes"
+            self._refused += 1
             await route.abort("blockedbyclient")
             return
         self.out.requests += 1
@@ -303,9 +310,10 @@ class _Visit:
         with contextlib.suppress(Error):
             await page.goto(self.page.url, wait_until="commit", timeout=0)
         session = await page.context.new_cdp_session(page)
-        await self._rest(page)
+        await self._rest(session)
         world = await self._world(session)
-        await self._scroll(page, session, world)
+        await self._scroll(session, world)
+        await self._stop_scripts(session)
         limit = str(self._cfg.body_bytes)
         html = await self._evaluate(session, world, _HTML.replace("LIMIT", limit))
         self.out.html = str(html).encode("utf-8", "replace")
@@ -314,7 +322,7 @@ class _Visit:
         if screenshot:
             self.out.screenshot = await page.screenshot()
 
-    async def _scroll(self, page: Page, session: Any, world: int) -> None:
+    async def _scroll(self, session: Any, world: int) -> None:
         """Scroll to the page's end as long as it grows, within the limits."""
         first: list[Any] | None = None
         before = None
@@ -325,17 +333,25 @@ class _Visit:
             first, before = first or seen, seen
             if seen[1] - first[1] >= self._cfg.scroll_links:
                 return
-            await self._rest(page)
+            await self._rest(session)
 
     @property
     def _is_late(self) -> bool:
-        return self.spent_s >= self._cfg.timeout_s or self.total_s >= self._cfg.wait_s
+        is_over = self.spent_s >= self._cfg.timeout_s or self.total_s >= self._cfg.wait_s
+        return is_over or self._is_stopped
 
-    async def _rest(self, page: Page) -> None:
+    async def _rest(self, session: Any) -> None:
         """Returns when the page has loaded and asks for nothing, or its time is over."""
         self._quiet_s = 0.0
         while not self._is_late and self._quiet_s < QUIET_S:
             await asyncio.sleep(TICK_S)
+            if self._refused >= MAX_REFUSED or self.out.blocked.get("navigation", 0) >= MAX_LEFT:
+                self.out.detail = f"{Reason.RENDER_LIMIT}: requests that were refused"
+                await self._stop_scripts(session)
+
+    async def _stop_scripts(self, session: Any) -> None:
+        self._is_stopped = True
+        await session.send("Emulation.setScriptExecutionDisabled", {"value": True})
 
     async def _world(self, session: Any) -> int:
         tree = await session.send("Page.getFrameTree")
