@@ -79,12 +79,15 @@ def test_status_has_the_newest_rounds_by_number_and_what_is_planned(call, crawl)
     for n in range(NEWEST + 2):
         crawl.close(crawl.open_round(0.0, f"r{NEWEST + 2 - n:02}"))  # names run against the numbers
     crawl.set_mark(crawl.open_round(0.0, "a"), "generate", {"planned": 7})
+    crawl.set_mark(crawl.round("r01"), "commit", {"outcomes": {"redirected": 1, "fetched": 2}})
     rounds = call("status")["rounds"]
     assert [r["round_id"] for r in rounds] == [*(f"r{n:02}" for n in range(NEWEST - 1, 0, -1)), "a"]
     assert [
         (r["round_id"], r["state"], r["planned"], r["done"])
         for r in call("status", "--round-id", "a")["rounds"]
     ] == [("a", "open", 7, ["generate"])]
+    text = CliRunner().invoke(load_all(), ["status", "--data", str(crawl.data)]).output
+    assert "  r01: closed: fetched 2, redirected 1\n" in text
     for n in range(NEWEST):
         crawl.close(crawl.open_round(0.0, f"z{n:02}"))
     assert call("status")["rounds"][0]["round_id"] == "a"  # an open one is told however old

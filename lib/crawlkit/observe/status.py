@@ -41,12 +41,14 @@ def read_status(data: Place, cfg: Config, round_id: str | None = None) -> dict[s
 
 def _round_row(crawl: Crawl, r: Round) -> dict[str, Any]:
     planned = crawl.mark(r, "generate") or {}
+    committed = crawl.mark(r, "commit") or {}
     return {
         "round_id": r.id,
         "state": r.state,
         "done": [s for s in STAGES if crawl.mark(r, s) is not None],
         "buckets": len(r.buckets),
         **{k: planned.get(k) for k in ("planned", "left_out", "regions")},
+        "outcomes": committed.get("outcomes"),
         "fetching": _fetching(crawl, r),
         "driven": _is_driven(crawl, r) if r.state == "open" else None,
     }
@@ -78,6 +80,8 @@ def status_text(s: dict[str, Any]) -> str:
 def _round_text(r: dict[str, Any]) -> str:
     done = f"done: {', '.join(r['done'])}" if r["state"] == "open" else r["state"]
     lines = [f"  {r['round_id']}: {done}"]
+    if r["outcomes"]:
+        lines[0] += ": " + ", ".join(f"{name} {n}" for name, n in sorted(r["outcomes"].items()))
     if r["left_out"]:
         lines[0] += "; left out: " + ", ".join(f"{n} {k}" for k, n in r["left_out"].items())
     f = r["fetching"]
