@@ -109,6 +109,15 @@ def test_bad_commands_are_refused(tmp_path, verb, given, word):
         run_command(make_crawl(tmp_path), verb, given, actor="me")
 
 
+@pytest.mark.parametrize("verb", ["seeds", "recrawl", "hint"])
+def test_what_is_out_of_scope_is_refused_at_once(tmp_path, verb):
+    crawl = make_crawl(tmp_path, scope={"hosts": ["a.test"]})
+    urls = ["http://a.test/", "http://b.test/"]
+    told = run_command(crawl, verb, {"urls": urls}, actor="me")
+    assert [(r["url"], r["reason"]) for r in told["refused"]] == [("http://b.test/", "scope_host")]
+    assert (told["queued"], told["arguments"]["urls"]) == (1, ["http://a.test/"])
+
+
 def test_a_round_must_be_open(tmp_path):
     crawl = make_crawl(tmp_path)
     with pytest.raises(CrawlError, match="no round"):

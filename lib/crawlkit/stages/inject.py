@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,12 +16,12 @@ from typing import Any
 from crawlkit.config import Config, ScopeConfig
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
-from crawlkit.outcomes import Reason, Refused
+from crawlkit.outcomes import Refused
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.url.canonical import host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
-from crawlkit.rules.url.scope import FOR_SEEDS, Scope, scope_reason
+from crawlkit.rules.url.scope import Scope, check_seed
 from crawlkit.rules.url.seed_lists import FORMS, Parse
 from crawlkit.rules.url.seeds import Seed, parse_seed
 
@@ -168,7 +167,7 @@ def read_lines(
         try:
             seed = parse(line, priority_class, policy)
             if seed is not None:
-                _check_scope(seed, scope, now)
+                check_seed(seed.url, seed.depth, scope)
         except Refused as e:
             counts["refused"] += 1
             rejects.append(_reject(n, line, e))
@@ -182,22 +181,6 @@ def read_lines(
         else:
             rows[key] = _make_found(seed, key, source, now, buckets)
     return list(rows.values()), rejects, counts
-
-
-def _check_scope(seed: Seed, scope: Scope, now: float) -> None:
-    """Raises Refused for a seed that is not in scope."""
-    most = scope.config.max_url_bytes
-    if len(seed.url) > most:
-        detail = f"{len(seed.url)} bytes, scope.max_url_bytes is {most}"
-        raise Refused(Reason.URL_TOO_LONG, detail)
-    year = time.gmtime(now).tm_year
-    reason = scope_reason(seed.url, seed.depth, scope, year, rules=FOR_SEEDS)
-    if reason is not None:
-        raise Refused(reason, _WIDEN if reason in _NAMED else "")
-
-
-_NAMED = (Reason.SCOPE_HOST, Reason.SCOPE_DOMAIN, Reason.SCOPE_PREFIX)
-_WIDEN = "not in scope: `crawlkit crawl URL --scope domain` adds its domain (--save keeps that)"
 
 
 def _reject(n: int, line: str, e: Refused) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from crawlkit.config import Config
-from crawlkit.outcomes import Reason, Refused
+from crawlkit.outcomes import Refused
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.frontier.priority import parse_priority
 from crawlkit.rules.url.canonical import canonicalize, host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
+from crawlkit.rules.url.scope import Scope, check_seed
 from crawlkit.rules.url.seeds import metadata_json
 
 MODES = ("keep", "update", "overwrite")
@@ -78,16 +79,13 @@ def _urls(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
     if len(items) > MAX_URLS:
         raise BadCommand(f"urls: {len(items)} of them; at most {MAX_URLS} at once")
     policy = UrlPolicy.of(cfg.urls)
+    scope = Scope.of(cfg.scope, policy)
     urls: dict[str, None] = {}
     refused: list[dict[str, str]] = []
     for item in items:
         try:
             url = canonicalize(item.strip(), policy=policy)
-            if len(url) > cfg.scope.max_url_bytes:
-                raise Refused(
-                    Reason.URL_TOO_LONG,
-                    f"{len(url)} bytes, scope.max_url_bytes is {cfg.scope.max_url_bytes}",
-                )
+            check_seed(url, 0, scope)
             urls[url] = None
         except Refused as e:
             refused.append(

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from crawlkit.outcomes import Reason
+from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.url.canonical import SESSION_PARAMS, split
 from crawlkit.rules.url.compiled_scope import Candidate, Scope
 from crawlkit.rules.url.linear_patterns import is_found
 from crawlkit.rules.url.policy import SESSION_PARAMS_BY_VALUE
 from crawlkit.rules.url.session_values import is_session_value
 
-__all__ = ["FOR_SEEDS", "RULES", "Candidate", "Scope", "scope_reason"]
+__all__ = ["RULES", "Candidate", "Scope", "check_seed", "scope_reason"]
 
 # Dates as calendars write them: a whole date anywhere; a month after "=", or in a path that names a
 # calendar. Years and months alone are too often just numbers (/topic/2451/10).
@@ -152,6 +152,20 @@ RULES: Rules = (
 FOR_SEEDS = tuple(
     rule for rule in RULES if rule[1] in (_outside_names, _too_long, _too_deep, _match_exclude)
 )
+
+
+def check_seed(url: str, depth: int, scope: Scope) -> None:
+    """Raises Refused if a canonical URL that an operator names is too long or not in scope."""
+    most = scope.config.max_url_bytes
+    if len(url) > most:
+        raise Refused(Reason.URL_TOO_LONG, f"{len(url)} bytes, scope.max_url_bytes is {most}")
+    reason = scope_reason(url, depth, scope, 0, rules=FOR_SEEDS)
+    if reason is not None:
+        raise Refused(reason, _WIDEN if reason in _NAMED else "")
+
+
+_NAMED = (Reason.SCOPE_HOST, Reason.SCOPE_DOMAIN, Reason.SCOPE_PREFIX)
+_WIDEN = "not in scope: `crawlkit crawl URL --scope domain` adds its domain (--save keeps that)"
 
 
 def scope_reason(
