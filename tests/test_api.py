@@ -27,6 +27,17 @@ def test_addresses_robots_and_pages():
         True,
     ]
     assert api.allow(robots, "otherbot", "http://x.example/a")
+    for line, agent, allowed in (  # what has digits is no token: meant by its whole word alone
+        ("bot2", "bot2", False),
+        ("Bot2/1.0 (of a)", "bot2/3", False),
+        ("bot2", "bot", False),  # RFC 9309 2.2.1: the token of the line is `bot`
+        ("bot", "bot2", True),
+        ("bot22", "bot2", True),
+        ("360spider", "360Spider", False),
+        ("a.bot", "a.bot", False),
+    ):
+        file = f"User-agent: {line}\nDisallow: /\n".encode()
+        assert api.allow(file, agent, "http://x.example/a") is allowed, (line, agent)
     for rule, url in (
         ("/*utm_source", "/?utm_source=1"),
         ("/x?b=1&a=2", "/y/../x?b=1&a=2#f"),

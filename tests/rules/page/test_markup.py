@@ -231,6 +231,17 @@ def test_attributes_beyond_the_limit_are_cut():
     assert len(doc.tree.css_first("a").attributes) == MAX_ATTRIBUTES
 
 
+def test_addresses_beyond_that_limit_are_kept():
+    many = " ".join(f"a{n}=1" for n in range(5_000))
+    doc = read_html(
+        f"<a {many} HREF='/x'>t</a><a {many} href = /y b=1 href=/z>u</a><link rel=next {many}"
+        f" href=/w><a {many}>v</a><a {many} href>w</a><a href=/end>"
+    )
+    assert [a.href for a in doc.anchors] == ["/x", "/y", "/end"]
+    assert [r["href"] for r, _ in doc.links] == ["/w"]
+    assert doc.text == "tuvw" and doc.flags == ["too_many_attributes"]
+
+
 @pytest.mark.waits
 @pytest.mark.parametrize(
     "unit",

@@ -56,6 +56,10 @@ _TEXT_ENDS = {
     name: re.compile(rb"</%b(?=[%b/>])" % (name, SPACE), re.IGNORECASE)
     for name in b"style textarea title xmp iframe noembed noframes script".split()
 }
+MAX_LATE_ADDRESSES = 2  # kept of those behind MAX_ATTRIBUTES
+_NO_ADDRESSES = re.compile(
+    rb"(?:(?![%b/]*+(?:href|src)[%b=])%b)*+" % (SPACE, SPACE, ONE_ATTRIBUTE), re.IGNORECASE
+)
 _SCRIPT_MARKS = re.compile(rb"<!(?=--)|-->|<(/?)script(?=[%b/>])" % SPACE, re.IGNORECASE)
 
 
@@ -303,7 +307,8 @@ class _Scan:
 
     def attributes(self, name: bytes, pos: int, end: int, last: int) -> None:
         """Drops what follows the last allowed attribute of an overlong tag (and those just like it
-        behind it, up to `last`); `pos`: behind its name.
+        behind it, up to `last`), but for the first that hold a short address; `pos`: behind
+        its name.
         """
         copied = name == b"a" or name in FORMATS
         most = 0 if copied and 1 + len(name) + end - pos > self.max_bytes else MAX_ATTRIBUTES
@@ -311,6 +316,14 @@ class _Scan:
             m = ATTRIBUTE.match(self.raw, pos, end)
             if not m:
                 return
+            pos = m.end()
+        for _ in range(MAX_LATE_ADDRESSES):
+            at = _NO_ADDRESSES.match(self.raw, pos, end).end()  # type: ignore[union-attr]
+            m = ATTRIBUTE.match(self.raw, at, end)
+            if not m or m.end() - at > LONG_TAG // 2:
+                break
+            if at > pos:
+                self.drop(pos, at, "too_many_attributes")
             pos = m.end()
         if ATTRIBUTE.match(self.raw, pos, end):
             self.drop(pos, last - self.raw.endswith(b">", pos, end), "too_many_attributes")

@@ -9,6 +9,7 @@ exactly two words, `useragent`, `site-map`, and five misspellings of `disallow`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,6 +43,7 @@ _FIELDS |= {name.capitalize(): kind for name, kind in _FIELDS.items()} | {"User-
 _NO_COLON = re.compile(rf"[{_WS}]*([A-Za-z-]+)[{_WS}]+([^{_WS}]+)[{_WS}]*")
 _BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(r"[A-Za-z_-]+")
+_WORD = re.compile(r"[^\s/*]+")
 _DELAY = re.compile(r"[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+", re.ASCII)
 _SIGNAL_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -111,7 +113,8 @@ class Robots:
     def match(self, agent: str, url: str) -> Match:
         """Whether the product token `agent` may fetch `url` (canonical), by RFC 9309 2.2.2.
 
-        A version after the token plays no part.
+        A version after the token plays no part. A name with more in it than a token may have
+        (digits) is looked for as a whole.
 
         The rule with the most octets decides; Allow wins a tie; no rule, or /robots.txt itself:
         allowed.
@@ -204,7 +207,7 @@ def parse(  # noqa: C901 - one loop with a branch for each field
                 delay, delay_seen = _Delay(), False
             elif delay_seen:
                 delay, delay_seen = _Delay(), False
-            if name := _line_token(value):
+            for name in _line_tokens(value):
                 token = robots._tokens.setdefault(name, _Token())
                 if not token.groups or token.groups[-1] is not group:
                     token.groups.append(group)
@@ -233,10 +236,7 @@ def parse_crawl_delay(text: str) -> float | None:
 
 
 def is_product_token(text: str) -> bool:
-    """Whether a text is a product token: letters, `_` and `-` (RFC 9309 2.2.1).
-
-    No group names an agent of another form.
-    """
+    """Whether a text is a product token: letters, `_` and `-` (RFC 9309 2.2.1)."""
     return _TOKEN.fullmatch(text) is not None
 
 
@@ -257,11 +257,14 @@ def _decode(body: bytes, max_bytes: int, truncated: bool) -> str:
     return text[: text.rfind("\n") + 1] if cut and not ends_whole else text
 
 
-def _line_token(value: str) -> str:
+def _line_tokens(value: str) -> Iterable[str]:
+    """The product token of a user-agent line, and its word where that has more in it: an agent
+    whose name is no token (`bot2`) is meant by the whole word alone.
+    """
     if value[:1] == "*" and (len(value) == 1 or value[1] in " \t\v\f"):
-        return "*"
-    match = _TOKEN.match(value)
-    return match[0].lower() if match else ""
+        return ("*",)
+    match, word = _TOKEN.match(value), _WORD.match(value)
+    return {m[0].lower(): None for m in (match, word) if m}
 
 
 def _signals(name: str, value: str) -> list[Signal]:
