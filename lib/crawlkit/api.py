@@ -5,7 +5,6 @@ Nothing here starts Spark. Functions that speak of a crawl take its folder and c
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,11 @@ from crawlkit.control.responses import status, table_figures
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.observe.single_url import One, fetch_one as _fetch_one, parse_one as _parse_one
 from crawlkit.outcomes import Refused
-from crawlkit.rules.duplicates.clusters import DupPage, cluster_pages, match
+from crawlkit.rules.duplicates.clusters import near_pairs
 from crawlkit.rules.duplicates.fingerprint import (
     PERMUTATIONS,
     band_rows,
     fingerprint,
-    hamming,
-    shingles,
 )
 from crawlkit.rules.page.encoding import decode_utf8
 from crawlkit.rules.page.links import anchor_urls
@@ -92,18 +89,12 @@ def main_text(html: bytes, url: str) -> str:
 
 def near_duplicates(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     """Pairs of ids whose texts are equal or nearly so (verified Jaccard of 3-word shingles >= 0.8,
-    or >= 0.5 at SimHash distance <= 3), sorted.
+    or >= 0.5 at SimHash distance <= 3), each once, sorted.
+
+    Of more than 30 texts that are alike, each is paired with some of them and not with all: pairs
+    and time grow with the number of texts, and connected pairs give the groups.
     """
-    pairs: list[tuple[str, str]] = []
-    for cluster in cluster_pages([DupPage(name, text) for name, text in texts.items()]).clusters:
-        members = sorted(cluster.members)
-        prints = {m: (fingerprint(texts[m]), shingles(texts[m])) for m in members}
-        for a, b in itertools.combinations(members, 2):
-            (one, first), (other, second) = prints[a], prints[b]
-            found = match(hamming(one.simhash or 0, other.simhash or 0), first, second)
-            if one.text_sha256 == other.text_sha256 or (found is not None and found.merged):
-                pairs.append((a, b))
-    return sorted(pairs)
+    return near_pairs({name: texts[name] for name in sorted(texts)})
 
 
 def minhash(text: str | bytes) -> MinHash | None:

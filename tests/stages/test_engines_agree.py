@@ -183,13 +183,15 @@ def run_parse(d: Drawn):
 
 def run_dedup(d: Drawn):
     pages = d.table("pages", key=("capture_id",))
-    yield dedup.contents_of(pages, "r000002", 2)
+    captures = d.table("captures", key=("capture_id",), is_outcome=True, kind="page")
+    yield dedup.contents_of(pages, captures, ROUND)
     old, new = d.table("duplicates", key=("url_key",)), d.table("duplicates", 8, key=("url_key",))
     yield dedup.flag_rows(old, d.table("crawldb_log", 3), new, ROUND, 8)
 
 
 def run_cluster(d: Drawn):
     contents = d.table("contents", key=("url_key", "round_no"), round_id="r000001")
+    yield cluster.find_hints(contents, d.table("similar", method="canonical_link"))
     yield cluster.cluster(contents, d.table("similar", merged=True), d.table("ranks"))
 
 

@@ -128,7 +128,7 @@ def _item(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_dedup(c: Case):
-    return dedup.contents_of(c.table("pages"), c.round.id, c.round.no).rows()
+    return dedup.contents_of(c.table("pages"), c.table("captures"), c.round).rows()
 
 
 def run_cluster(c: Case):

@@ -80,23 +80,26 @@ def _commit_parsed(
 # -- dedup -----------------------------------------------------------------------------
 def dedup(job: OpenCrawl, round_: Round) -> Counts:
     """The round's pages against everything known -> contents, sim_bands, similar, duplicates."""
-    columns = ("url_key", "url", "capture_id", "text_sha256", "simhash", "minhash")
+    columns = "url_key url capture_id text_sha256 simhash minhash canonical flags".split()
     blocks_cut = 0
     with job.engine.keep(job.of_round("pages", round_).select(*columns)) as pages:
         counted = pages.select("count(*) AS n", "count(text_sha256) AS texts").rows()[0]
         n, texts = counted["n"], counted["texts"]
-        if n:
+        captures = job.of_round("captures", round_).where(dedup_stage.REDIRECTS)
+        redirects = captures.count()
+        if n or redirects:
             with job.crawl.lock:
-                _write_bands(job, round_, pages)
+                _write_bands(job, round_, pages, captures)
                 blocks_cut = _write_similar(job, round_)
                 write_clusters(job, round_)
     members = cluster.count_members(job.read("duplicates"))
+    n += redirects
     return {"rows_in": n, "rows_out": n, "texts": texts, **members, "blocks_cut": blocks_cut}
 
 
-def _write_bands(job: OpenCrawl, round_: Round, pages: Frame) -> None:
+def _write_bands(job: OpenCrawl, round_: Round, pages: Frame, captures: Frame) -> None:
     part = {"round_id": [round_.id]}
-    job.tables.replace("contents", dedup_stage.contents_of(pages, round_.id, round_.no), part)
+    job.tables.replace("contents", dedup_stage.contents_of(pages, captures, round_), part)
     known = job.read("sim_bands").where(f"round_id <> '{round_.id}'")
     writer = job.tables.writer("sim_bands")
     bands = dedup_stage.new_bands(pages, known, job.cfg.dedup, round_.id, writer)
@@ -109,11 +112,16 @@ def _write_similar(job: OpenCrawl, round_: Round) -> int:
     pairs, blocks_cut = compare.find_pairs(job.of_round("sim_bands", round_), known, job.cfg.dedup)
     rounds = sorted({r for side in ("a_round", "b_round") for r in pairs[side].to_pylist()})
     files = []
+    writer = job.tables.writer("similar")
     if rounds:
         texts = job.read("pages", {"round_id": rounds}).select("capture_id", "text", "text_bytes")
-        writer = job.tables.writer("similar")
         verified = compare.verify(pairs, texts, job.cfg.dedup, round_.id, writer)
         files = job.tables.files(verified)
+    hints = cluster.new_canonical_links(job.read("contents"), job.read("similar"), round_.id)
+    if hints.num_rows:
+        rounds = sorted({r for side in ("a_round", "b_round") for r in hints[side].to_pylist()})
+        texts = job.read("pages", {"round_id": rounds}).select("capture_id", "text")
+        files += job.tables.files(compare.disbelieve(hints, texts, round_.id, writer))
     job.tables.commit("similar", files, {"round_id": [round_.id]})
     return blocks_cut
 

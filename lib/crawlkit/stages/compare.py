@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 
 import numpy as np
@@ -14,8 +14,8 @@ from crawlkit.config import Dedup
 from crawlkit.engine.frame import Batches, Engine, Frame, Tasks
 from crawlkit.parsing.table_files import Writer
 from crawlkit.rules.duplicates.candidate_pairs import candidate_pairs, distances
-from crawlkit.rules.duplicates.clusters import Components, NearPolicy, match
-from crawlkit.rules.duplicates.fingerprint import shingles
+from crawlkit.rules.duplicates.clusters import Components, NearPolicy, contradict, match
+from crawlkit.rules.duplicates.fingerprint import jaccard, shingles
 from crawlkit.tables import FILES_DDL
 from crawlkit.tables.ddl import arrow_schema
 
@@ -202,6 +202,46 @@ def _judge_shares(policy: NearPolicy, round_id: str, batches: Batches) -> Batche
                 known[r["capture_id"]] = shingles(r["text"])
             else:
                 yield _judge(pa.ipc.open_stream(r["pairs"]).read_all(), known, policy, round_id)
+
+
+def disbelieve(hints: pa.Table, texts: Frame, round_id: str, writer: Callable[[], Writer]) -> Frame:
+    """Writes `similar`: canonical links between texts that have too little in common (a template
+    that names the front page everywhere); the files (FILES_DDL).
+
+    hints: of `cluster.find_hints`; texts: capture_id, text.
+    """
+    query = """
+        SELECT /*+ BROADCAST(h) */ h.a_text, h.b_text, h.a_capture, h.b_capture, a.text AS a,
+            b.text AS b
+        FROM {hints} AS h JOIN {texts} AS a ON h.a_capture = a.capture_id
+        JOIN {texts} AS b ON h.b_capture = b.capture_id
+    """
+    both = texts.engine.query(query, hints=texts.engine.from_arrow(hints), texts=texts)
+    return both.map_batches(partial(_write_disbelieved, round_id, writer), FILES_DDL)
+
+
+def _write_disbelieved(round_id: str, writer: Callable[[], Writer], batches: Batches) -> Batches:
+    return writer().write(_contradictions(round_id, batches))
+
+
+def _contradictions(round_id: str, batches: Batches) -> Batches:
+    known = lru_cache(maxsize=256)(shingles)  # many pages name one
+    for batch in batches:
+        rows = [
+            {name: r[name] for name in SIDES[:4]}
+            | {"method": "canonical_link", "jaccard": jaccard(known(r["a"]), known(r["b"]))}
+            | {"distance": None, "merged": False, "round_id": round_id}
+            for r in batch.to_pylist()
+            if contradict(known(r["a"]), known(r["b"]))
+        ]
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, _SIMILAR)
+
+
+_SIMILAR = arrow_schema(
+    ", ".join(f"{name} string" for name in SIDES[:4])
+    + ", distance int, method string, jaccard double, merged boolean, round_id string"
+)
 
 
 def _text_bytes(pairs: pa.Table, texts: Frame) -> dict[str, int]:

@@ -30,21 +30,40 @@ from crawlkit.stages.arrow import Row, map_rows
 from crawlkit.tables import FILES_DDL, TABLES
 from crawlkit.tables.ddl import arrow_schema
 
-READS = ("contents", "crawldb_log", "duplicates", "pages", "ranks", "sim_bands", "similar")
+READS = (
+    "captures",
+    "contents",
+    "crawldb_log",
+    "duplicates",
+    "pages",
+    "ranks",
+    "sim_bands",
+    "similar",
+)
 WRITES = ("contents", "crawldb_log", "duplicates", "sim_bands", "similar")
 
 
-def contents_of(pages: Frame, round_id: str, round_no: int) -> Frame:
-    """`contents` of the round: the text of each page read."""
+def contents_of(pages: Frame, captures: Frame, round_: Round) -> Frame:
+    """`contents` of the round: the text of each page read, and each redirect."""
     query = f"""
-        SELECT url_key, url, capture_id, text_sha256, '{round_id}' AS round_id,
-            {round_no} AS round_no
+        SELECT url_key, url, capture_id, text_sha256, '{round_.id}' AS round_id,
+            {round_.no} AS round_no,
+            CASE WHEN array_contains(flags, 'cross_site_canonical') OR canonical = url THEN NULL
+                ELSE canonical END AS canonical,
+            CAST(NULL AS string) AS redirect_to
         FROM (
             SELECT *, row_number() OVER (PARTITION BY url_key ORDER BY capture_id) AS n
             FROM {{pages}}
         ) AS p WHERE n = 1
+        UNION ALL
+        SELECT url_key, url, capture_id, CAST(NULL AS string), '{round_.id}', {round_.no},
+            CAST(NULL AS string), redirect_to
+        FROM {{captures}} WHERE {REDIRECTS}
     """
-    return pages.engine.query(query, pages=pages)
+    return pages.engine.query(query, pages=pages, captures=captures)
+
+
+REDIRECTS = "is_outcome AND kind = 'page' AND outcome = 'redirected' AND redirect_to IS NOT NULL"
 
 
 def new_bands(
@@ -111,9 +130,9 @@ def flag_rows(old: Frame, earlier: Frame, new: Frame, round_: Round, buckets: in
     query = """
         SELECT url_key, min(url) AS url, max(is_now) AS is_now FROM (
             SELECT url_key, url, 1 AS was, 0 AS is_now, 0 AS again
-            FROM {old} WHERE method <> 'canonical'
+            FROM {old} WHERE method NOT IN ('canonical', 'redirect')
             UNION ALL
-            SELECT url_key, url, 0, 1, 0 FROM {new} WHERE method <> 'canonical'
+            SELECT url_key, url, 0, 1, 0 FROM {new} WHERE method NOT IN ('canonical', 'redirect')
             UNION ALL
             SELECT url_key, url, 0, 0, 1 FROM {earlier}
         ) AS seen GROUP BY url_key HAVING max(was) <> max(is_now) OR max(again) = 1

@@ -65,7 +65,7 @@ _HOST_RANKS = f"""
     ),
     copies AS (
         SELECT {host_sql("url")} AS host, count(*) AS aliases
-        FROM {{duplicates}} WHERE method <> 'canonical' GROUP BY 1
+        FROM {{duplicates}} WHERE method NOT IN ('canonical', 'redirect') GROUP BY 1
     ),
     joined AS (
         SELECT h.host, coalesce(l.inlink_hosts, 0) AS inlink_hosts, h.pages,

@@ -146,7 +146,7 @@ def seen_of(done: Frame, pages: Frame, captures: Frame, duplicates: Frame) -> Fr
             FROM {{captures}} WHERE record_type = 'response'
         ) AS o ON c.revisit_of = o.capture_id
         LEFT JOIN (
-            SELECT url_key FROM {{duplicates}} WHERE method <> 'canonical'
+            SELECT url_key FROM {{duplicates}} WHERE method NOT IN ('canonical', 'redirect')
         ) AS d ON c.url_key = d.url_key
         """,
         done=done,

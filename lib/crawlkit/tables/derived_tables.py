@@ -7,7 +7,7 @@ from crawlkit.tables.schema import make_table
 TABLES = (
     make_table(
         "contents",
-        "The text of each URL, by round; the newest row of a URL counts.",
+        "The text of each URL, or where it leads, by round; the newest row of a URL counts.",
         "round_id url_key",
         "round_id",
         """
@@ -17,6 +17,8 @@ url_key binary | URL
 url string | URL
 capture_id string | capture
 text_sha256 string | SHA-256 of the normalised text; null without text
+canonical string | its canonical link to another page of the site
+redirect_to string | target of its redirect
 """,
     ),
     make_table(
@@ -53,7 +55,7 @@ merged boolean | near-duplicates (true) or only similar
     ),
     make_table(
         "duplicates",
-        "Clusters of pages with equal or nearly equal text: one row for each member.",
+        "Clusters of URLs that are one page by text, canonical link or redirect, a row each.",
         "url_key",
         "",
         """
@@ -62,10 +64,10 @@ url string | member
 capture_id string | its capture
 cluster_id binary | url_key of the canonical page
 canonical_url string | the page that represents the cluster
-method string | exact, minhash or simhash; canonical for the page itself
+method string | exact, minhash, simhash, canonical_link or redirect; canonical for the page itself
 evidence_url string | page it was compared with: has that text now, else had it then
-distance int | SimHash distance to it
-jaccard double | Jaccard with it
+distance int | SimHash distance to it; null for hints
+jaccard double | Jaccard with it; null for hints
 size int | members of the cluster
 """,
     ),

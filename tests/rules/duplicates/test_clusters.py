@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 import random
+import time
+from itertools import combinations
 
 import numpy as np
 import pytest
 from crawlkit.rules.duplicates.clusters import (
+    MAX_WHOLE_GROUP,
     Components,
-    DupPage,
     Match,
-    Member,
-    NearPolicy,
-    block_pairs,
-    choose_canonical,
-    cluster_pages,
     component_of,
+    contradict,
     match,
+    near_pairs,
 )
 from crawlkit.rules.duplicates.fingerprint import fingerprint, hamming, shingles
 from hypothesis import given, strategies as st
@@ -47,22 +46,6 @@ def test_components_are_those_of_the_graph(edges):
     assert {frozenset(g) for g in joined.groups()} == {frozenset(r) for r in reach.values()}
 
 
-def test_canonical_page():
-    assert choose_canonical([Member("http://a/long", 9), Member("http://a/", 3)]) == "http://a/long"
-    assert (
-        choose_canonical([Member("http://a/bb"), Member("http://a/b"), Member("http://a/a")])
-        == "http://a/a"
-    )
-    assert (
-        choose_canonical([Member("http://a/x", 5), Member("http://a/y", 0, named=1)])
-        == "http://a/y"
-    )
-    assert (
-        choose_canonical([Member("http://a/", 5, named=2, live=False), Member("http://a/y")])
-        == "http://a/y"
-    )
-
-
 def verdict(a: list[str], b: list[str]) -> Match | None:
     x, y = " ".join(a), " ".join(b)
     return match(
@@ -87,19 +70,6 @@ def test_simhash_merges_only_with_shared_shingles():
     assert match(11, shared_shingles, other) is None
 
 
-def test_components_join_through_the_middle():
-    first = prose()
-    second = changed(first, 4)
-    third = changed(second, 4)
-    pages = [
-        DupPage(f"http://site.example/{n}", " ".join(t))
-        for n, t in enumerate([first, second, third, prose()])
-    ]
-    found = cluster_pages(pages)
-    assert [c.members for c in found.clusters] == [tuple(p.url for p in pages[:3])]
-    assert all(m.jaccard >= 0.8 for _, _, m in found.clusters[0].evidence)
-
-
 @given(st.integers(1, 60), st.lists(st.tuples(st.integers(0, 59), st.integers(0, 59)), max_size=80))
 def test_components_of_arrays_are_those_of_the_union_find(n, edges):
     edges = [(a % n, b % n) for a, b in edges]
@@ -119,50 +89,48 @@ def test_a_long_chain_is_one_component():
     assert not component_of(order[:-1], order[1:], n).any()
 
 
+def families(sizes: list[int], places: int) -> dict[str, str]:
+    """So many texts of each family, with words of their own at some places, and an equal one."""
+    texts = {}
+    for f, size in enumerate(sizes):
+        base = prose(100)
+        for n in range(size):
+            texts[f"{f}-{n}"] = " ".join(changed(base, places))
+        texts[f"{f}-equal"] = texts[f"{f}-0"]
+    return texts
+
+
+@pytest.mark.parametrize("places", [1, 3, 6])
+def test_pairs_of_small_groups_are_all_there_are(places):
+    texts = families([7, 12, 2], places)
+
+    def is_pair(a: str, b: str) -> bool:
+        found = verdict(texts[a].split(), texts[b].split())
+        return texts[a] == texts[b] or (found is not None and found.merged)
+
+    assert set(near_pairs(texts)) == {p for p in combinations(texts, 2) if is_pair(*p)}
+
+
+def test_pairs_of_a_large_group_join_all_of_it():
+    n = 20 * MAX_WHOLE_GROUP
+    texts = families([n], 1)
+    pairs = near_pairs(texts)
+    assert len(pairs) == len(set(pairs)) < 60 * n
+    joined: Components[str] = Components()
+    for a, b in pairs:
+        joined.union(a, b)
+    assert [len(g) for g in joined.groups()] == [n + 1]
+
+
 @pytest.mark.waits
-def test_equal_texts_are_linear_and_counted():
-    pages = [
-        DupPage(f"http://site.example/{n}", "one and the same text here") for n in range(20_000)
-    ]
-    found = cluster_pages(pages)
-    assert len(found.clusters) == 1 and found.exact_skipped == 19_999 and found.compared == 0
+def test_equal_texts_are_linear():
+    texts = {str(n): "one and the same text here" for n in range(20_000)}
+    start = time.process_time()
+    assert len(near_pairs(texts)) == 19_999
+    assert time.process_time() - start < 20
 
 
-def test_hot_blocks_are_bounded_and_reported():
-    boilerplate = prose(200)
-    pages = [
-        DupPage(f"http://site.example/{n}", " ".join([*boilerplate, f"u{n}", f"v{n}"]))
-        for n in range(120)
-    ]
-    found = cluster_pages(pages, NearPolicy(max_block=20))
-    assert max(found.hot_blocks.values()) > 80 and found.compared < 200
-    assert len(found.clusters) == 1 and len(found.clusters[0].members) == 120
-    assert len(list(block_pairs(range(120), 20))) == 190 + 100 * 10
-
-
-def test_hints():
-    text = " ".join(prose())
-    pages = [
-        DupPage("http://site.example/a", text, canonical="http://site.example/b"),
-        DupPage("http://site.example/b", "", canonical="http://site.example/b"),
-        DupPage("http://site.example/r", status=301, location="http://site.example/b"),
-        DupPage("http://site.example/x", " ".join(prose()), canonical="http://other.example/"),
-        DupPage("http://other.example/", " ".join(prose())),
-        DupPage("http://site.example/wrong", " ".join(prose()), canonical="http://site.example/a"),
-    ]
-    found = cluster_pages(pages)
-    assert [(c.canonical, c.members) for c in found.clusters] == [
-        (
-            "http://site.example/b",
-            ("http://site.example/a", "http://site.example/b", "http://site.example/r"),
-        )
-    ]
-    assert found.disbelieved == [("http://site.example/wrong", "http://site.example/a")]
-
-
-def test_loops_of_hints_end():
-    pages = [
-        DupPage(f"http://site.example/{n}", canonical=f"http://site.example/{(n + 1) % 3}")
-        for n in range(3)
-    ]
-    assert len(cluster_pages(pages).clusters[0].members) == 3
+def test_texts_that_contradict_a_canonical_link():
+    one, other = shingles(" ".join(prose())), shingles(" ".join(prose()))
+    assert contradict(one, other) and not contradict(one, one)
+    assert not contradict(one[:20], other)

@@ -10,7 +10,7 @@ FROM (
     ) AS latency_ms
   FROM (SELECT *, is_outcome AND kind = 'page' AS is_page FROM captures WHERE round_id = {round})
 ) c
-CROSS JOIN (SELECT count(CASE WHEN method <> 'canonical' THEN 1 END) AS copies FROM duplicates) d
+CROSS JOIN (SELECT count(CASE WHEN method NOT IN ('canonical', 'redirect') THEN 1 END) AS copies FROM duplicates) d
 CROSS JOIN (
   SELECT
     count(CASE WHEN state IN ('queued', 'retrying') THEN 1 END) AS frontier,

@@ -221,14 +221,6 @@ def jaccard(a: np.ndarray, b: np.ndarray) -> float:
     return twice / union if union else 0.0
 
 
-def estimated_jaccard(a: bytes, b: bytes) -> float:
-    """Jaccard similarity as two MinHash signatures tell it (standard error below 0.045)."""
-    return (
-        float(np.count_nonzero(np.frombuffer(a, np.uint32) == np.frombuffer(b, np.uint32)))
-        / PERMUTATIONS
-    )
-
-
 def hamming(a: int, b: int) -> int:
     """Number of bits in which two 64-bit fingerprints differ."""
     return ((a ^ b) & 0xFFFFFFFFFFFFFFFF).bit_count()
