@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from pathlib import Path
 
 from crawlkit.config import Config, Schedule, parse_config
+from crawlkit.engine.local_engine import LocalEngine
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.rules.frontier.lifecycle import due_again, found_row, has_changed, next_row
 from crawlkit.rules.http.redirects import PERMANENT
 from crawlkit.rules.url.canonical import UrlPolicy, canonicalize, host_of
+from crawlkit.stages.generate import Orders, mark_orders, select_due
 from crawlkit.stages.inject import read_lines
+
+from tests.frames import frame
 
 CFG = Config()
 ERRORS = {
@@ -105,6 +110,25 @@ def cap_of(cap: int | dict | None, host: str, default: int) -> int:
     ).round.urls_per_host
 
 
+def select(due: dict[str, int], caps: dict[str, int]) -> dict[str, int]:
+    """How many of each host's due URLs the stage generate takes."""
+    engine = LocalEngine("500MB", 1, Path(tempfile.gettempdir()))
+    rows = [
+        found_row(u := f"http://{h}/{n}", u.encode(), h, h, 0, source="seed", now=0.0)
+        for h, urls in due.items()
+        for n in range(urls)
+    ]
+    taken = dict.fromkeys(due, 0)
+    for cap in {*caps.values()}:
+        cfg = Config.model_validate({"round": {"urls_per_host": cap, "minutes": 600}})
+        of_cap = [r for r in rows if caps[r["host"]] == cap]
+        crawldb = mark_orders(frame(engine, "crawldb", of_cap), Orders())
+        hosts = [frame(engine, name, []) for name in ("hostdb", "host_ranks")]
+        for r in select_due(crawldb, *hosts, cfg, 1.0, 1.0, 1, {}).rows():
+            taken[r["host"]] += r["left_out"] is None
+    return taken
+
+
 def answer(given: dict, folder: Path) -> dict:
     if "history" in given:
         row, changed = run(
@@ -141,18 +165,17 @@ def answer(given: dict, folder: Path) -> dict:
             known |= {r["url_key"]: r["url"] for r in rows}
         return {"frontier_urls": sorted(known.values()), "duplicates": duplicates}
     if "cap_per_host_and_list" in given:
-        per_list = []
-        for n in given["due"].values():
-            for _ in range(given["lists"]):
-                per_list.append(min(n, given["cap_per_host_and_list"]))
-                n -= per_list[-1]
+        cap, per_list = given["cap_per_host_and_list"], []
+        left = dict(given["due"])
+        for _ in range(given["lists"]):
+            taken = select(left, dict.fromkeys(left, cap))
+            left = {host: n - taken[host] for host, n in left.items()}
+            per_list += taken.values()
         return {"per_list": per_list}
     if "due" in given:
+        cap, default = given.get("cap_per_host"), given["default_cap"]
         return {
-            "selected": {
-                h: min(n, cap_of(given.get("cap_per_host"), h, given["default_cap"]))
-                for h, n in given["due"].items()
-            }
+            "selected": select(given["due"], {h: cap_of(cap, h, default) for h in given["due"]})
         }
     if "deadline_passed" in given:
         rows = [
