@@ -271,8 +271,8 @@ class _Walk:
 
 
 def _clusters(web: FakeWeb, rows: Mapping[str, Row], day: int) -> list[frozenset[str]]:
-    """Components of the pages with text under equal text and planned near pairs (text as of the
-    version fetched).
+    """Components of the pages with text under equal text, planned near pairs (text as of the
+    version fetched), and of redirects and their targets.
     """
     texts: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
     for row in rows.values():
@@ -280,7 +280,12 @@ def _clusters(web: FakeWeb, rows: Mapping[str, Row], day: int) -> list[frozenset
             fetched_day = (row.text_version or 0) * page.every_days
             texts[tuple(page.text(fetched_day))].append(row.url)
     groups = [set(urls) for urls in texts.values()]
-    for a, b, _ in web.near:
+    grouped = {url for urls in groups for url in urls}
+    kept = {u for u, r in rows.items() if r.state in ("fetched", "redirected")}
+    groups += [{url} for url in kept - grouped]
+    leads = ((u, web.page(u)) for u in kept if rows[u].state == "redirected")
+    moved = [(u, page.to) for u, page in leads if page is not None and page.to in kept]
+    for a, b in [*((a, b) for a, b, _ in web.near), *moved]:
         left = next((g for g in groups if a in g), None)
         right = next((g for g in groups if b in g), None)
         if left is not None and right is not None and left is not right:

@@ -103,7 +103,8 @@ _CLUSTER = f"""
         WHERE s.size > 1
         WINDOW best AS (
             PARTITION BY s.root
-            ORDER BY CASE WHEN s.redirect_to IS NULL THEN 0 ELSE 1 END,
+            ORDER BY CASE WHEN s.text_sha256 IS NOT NULL THEN 0 WHEN s.redirect_to IS NULL THEN 1
+                    ELSE 2 END,
                 CASE WHEN s.url LIKE 'https:%' THEN 0 ELSE 1 END,
                 coalesce(k.inlinks, 0) DESC, coalesce(d.named, 0) DESC, length(s.url), s.url)
     ),
