@@ -43,6 +43,7 @@ ROUNDS = 6  # all that is reached within four links, and a round for what is lat
 SPLITS = {
     "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "tests" / "data" / "splits", ROOT / "lib")))
 }
+SLOW = {"politeness.delay_s": 0.7}  # both rounds fetch until the other command has spoken
 
 
 class World:
@@ -271,7 +272,7 @@ def test_an_error_of_the_second_round_ends_the_crawl_with_its_exit_code(tmp_path
     """An operator abandons it while both fetch; the first round ends in order, and goes on with the
     next run.
     """
-    with World(tmp_path) as w:
+    with World(tmp_path, **SLOW) as w:
         first = w.start()
         assert wait_for(w.two_fetch, first)
         keep, abandoned = sorted(w.open_rounds())
@@ -307,7 +308,7 @@ def test_the_other_round_is_finished_while_one_is_paused(alone, tmp_path):
 
 @pytest.mark.slow
 def test_while_two_rounds_are_driven_nobody_else_drives_either(tmp_path):
-    with World(tmp_path) as w:
+    with World(tmp_path, **SLOW) as w:
         first = w.start()
         assert wait_for(w.two_fetch, first)
         for round_id in w.open_rounds():
