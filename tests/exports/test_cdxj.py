@@ -11,6 +11,7 @@ from crawlkit.config import Config, ConfigError
 from crawlkit.exports.cdxj import export_cdxj, index_warcs
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source
+from crawlkit.outcomes import Refused
 
 from tests.exports import sample
 from tests.outside import run_tool
@@ -70,6 +71,37 @@ def test_the_same_from_the_warc_files(source, data, tmp_path):
         "http://www.site.test/ 20240402120000",
         "http://www.site.test/b?z=1&a=2 20240402120001",
     ]
+
+
+def test_damaged_records_are_left_out_and_told(data, tmp_path):
+    index_warcs(sorted((data / "warc").iterdir()), tmp_path / "whole")
+    lines = (tmp_path / "whole").read_text("utf-8").splitlines()
+    file = sorted((data / "warc").iterdir())[0]
+    place = next(json.loads(x.split(" ", 2)[2]) for x in lines if "/b?" in x and file.name in x)
+    raw = bytearray(file.read_bytes())
+    raw[int(place["offset"]) + 40] ^= 255
+    (tmp_path / file.name).write_bytes(raw)
+    counts = index_warcs([tmp_path / file.name], tmp_path / "less")
+    assert counts["damaged"] == 1 and file.name in counts["damaged_examples"][0]
+    kept = [x for x in lines if file.name in x and f'"offset": "{place["offset"]}"' not in x]
+    assert (tmp_path / "less").read_text("utf-8").splitlines() == kept != []
+    (tmp_path / "none").write_bytes(b"filedesc://x 1 2 3\n\n")
+    with pytest.raises(Refused, match="none: at 0: an ARC file"):
+        index_warcs([tmp_path / "none"], tmp_path / "x")
+
+
+def test_a_digest_that_the_writer_left_out(tmp_path):
+    http = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+    head = (
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
+        "WARC-Date: 2024-03-01T12:00:00Z\r\nContent-Type: application/http\r\n"
+        f"Content-Length: {len(http)}\r\n\r\n"
+    )
+    (tmp_path / "a.warc").write_bytes(head.encode() + http + b"\r\n\r\n")
+    index_warcs([tmp_path / "a.warc"], tmp_path / "i")
+    row = json.loads((tmp_path / "i").read_text("utf-8").split(" ", 2)[2])
+    # SHA-1 of "hello" in base 32, by hand: the body without its chunks (WARC 1.1, 5.9)
+    assert row["digest"] == "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N"
 
 
 def test_equal_to_cdxj_indexer(source, data, tmp_path):

@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 from crawlkit.adapters.warc.reader import WarcRecord, iter_records
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source, in_round
+from crawlkit.outcomes import Refused
 from crawlkit.rules.warc.cdxj_lines import (
     Entry,
     RevisitCheck,
@@ -20,6 +21,7 @@ from crawlkit.rules.warc.cdxj_lines import (
     mime_of,
     timestamp_of,
 )
+from crawlkit.rules.warc.digests import sha1_digest
 from crawlkit.rules.warc.stored_http import target_uri
 
 COLUMNS = [
@@ -76,26 +78,30 @@ def export_cdxj(
 def index_warcs(paths: Iterable[Path], out: Path, block_lines: int = 0) -> dict[str, Any]:
     """Write the index of WARC files (those of other crawlers too).
 
-    Raises Refused (WARC_DAMAGED).
+    Damaged records are left out and counted (`damaged`), with some examples. Raises Refused
+    (WARC_DAMAGED): a file has no record that can be read.
     """
     paths = list(paths)
     refers = []
+    damages: list[str] = []
     for path in paths:
+        found = 0
         with path.open("rb") as file:
-            refers += [
-                (
-                    r.headers.get("warc-refers-to-target-uri", ""),
-                    r.headers.get("warc-refers-to-date", ""),
-                )
-                for r in iter_records(file)
-                if r.type == "revisit"
-            ]
+            here: list[Refused] = []
+            for r in iter_records(file, on_damage=here.append):
+                found += 1
+                if r.type == "revisit":
+                    target = r.headers.get("warc-refers-to-target-uri", "")
+                    refers.append((target, r.headers.get("warc-refers-to-date", "")))
+        if here and not found:
+            raise Refused(here[0].reason, f"{path}: {here[0].detail}")
+        damages += [f"{path}: {e.detail}" for e in here]
     check = RevisitCheck(refers)
 
     def lines() -> Iterator[str]:
         for path in paths:
             with path.open("rb") as file:
-                for record in iter_records(file):
+                for record in iter_records(file, on_damage=lambda _: None):
                     if (entry := entry_of(record, path.name)) is not None:
                         if record.type != "revisit":
                             check.add(entry.url, entry.timestamp)
@@ -107,6 +113,8 @@ def index_warcs(paths: Iterable[Path], out: Path, block_lines: int = 0) -> dict[
         **counts,
         "unresolved": len(lost),
         "unresolved_examples": [f"{uri} {timestamp}" for uri, timestamp in lost[:5]],
+        "damaged": len(damages),
+        "damaged_examples": damages[:5],
     }
 
 
@@ -167,11 +175,18 @@ def entry_of(record: WarcRecord, filename: str) -> Entry | None:
         timestamp_of(record.headers.get("warc-date", "")),
         mime,
         record.status,
-        record.headers.get("warc-payload-digest"),
+        record.headers.get("warc-payload-digest") or _digest(record),
         record.length,
         record.offset,
         filename,
     )
+
+
+def _digest(record: WarcRecord) -> str | None:
+    """The payload digest that a writer left out; a revisit does not have its payload."""
+    if record.type == "revisit":
+        return None
+    return sha1_digest(record.payload)
 
 
 def _gzip(lines: list[str]) -> bytes:

@@ -198,6 +198,36 @@ def test_digest_of_a_chunked_body_is_over_the_body():
     assert parse_record(data).payload == b"hello"
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, bytes], ids=["gzip", "plain"])
+@given(st.data())
+@examples(60)
+def test_damage_costs_no_other_record(pack, data):
+    """Bytes of one record are changed, added or lost: all others are read, at their places."""
+    urls = [f"http://site.example/{n}" for n in range(6)]
+    records = [pack(record().replace(b"http://site.example/", url.encode())) for url in urls]
+    n = data.draw(st.integers(0, 5))
+    end = len(records[n]) - (4 if pack is bytes else 0)  # the next one begins a line
+    at = data.draw(st.integers(0, end - 1))
+    cut = data.draw(st.integers(1, 40))
+    new = data.draw(st.binary(max_size=40))
+    hurt = records[n][:at] + new + records[n][min(at + cut, end) :]
+    file = io.BytesIO(b"".join([*records[:n], hurt, *records[n + 1 :]]))
+    damages: list[Refused] = []
+    found = {r.url: r for r in iter_records(file, on_damage=damages.append)}
+    lost = {*urls} - {*found}
+    assert lost <= {urls[n]} and (damages or not lost or pack is bytes)
+    for url in {*urls} - {urls[n]}:
+        assert read_record(file, found[url].offset, found[url].length).url == url
+
+
+def test_an_arc_file_is_named():
+    head = b"filedesc://x.arc 0.0.0.0 20240101000000 text/plain 76\n1 0 Crawl\nURL IP-address\n\n"
+    for data in (head + b"http://a.example/ 1.2.3.4 20240101000000 text/html 5\nhello\n", head):
+        for file in (data, gzip.compress(data), gzip.compress(head) + gzip.compress(b"http://a")):
+            with pytest.raises(Refused, match="ARC file"):
+                list(iter_records(io.BytesIO(file)))
+
+
 def test_fields_of_a_record():
     data = record(
         b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nX: 1\r\n\r\nno",

@@ -6,6 +6,7 @@ Memory is bounded by the size of one record (`MAX_RECORD_BYTES`). What is damage
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ _PIECE = 256 * 1024
 _VERSIONS = (b"WARC/1.0", b"WARC/1.1", b"WARC/0.17", b"WARC/0.18")
 _MAX_BLANK = 1024  # blank lines looked through after a record
 _GZIP = b"\x1f\x8b"
+_ARC = b"filedesc://"
+_BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]|(?<=\n)WARC/(?:1\.[01]|0\.1[78])\r?\n")
 _INFLATE_ERRORS: Any = (isal_zlib.error, igzip_lib.IsalError)
 
 
@@ -107,18 +110,44 @@ def with_http(record: WarcRecord) -> WarcRecord:
     return record
 
 
-def iter_records(file: BinaryIO, max_bytes: int = MAX_RECORD_BYTES) -> Iterator[WarcRecord]:
-    """All records in order. Raises Refused (WARC_DAMAGED) at the first damage."""
+def iter_records(
+    file: BinaryIO,
+    max_bytes: int = MAX_RECORD_BYTES,
+    on_damage: Callable[[Refused], object] | None = None,
+) -> Iterator[WarcRecord]:
+    """All records in order. Raises Refused (WARC_DAMAGED) at the first damage.
+
+    on_damage: takes the refusal instead, and reading goes on with the next record that there is;
+    `file` can be sought then.
+    """
     source = WarcSource(file)
-    while (headers := source.next_head()) is not None:
-        if content_length(headers, source.offset) > max_bytes:
-            raise damaged(source.offset, "record too large")
-        pieces: list[bytes] = []
-        source.read_block(content_length(headers, source.offset), pieces.append)
-        source.end_record()
-        yield with_http(
-            WarcRecord(headers, b"".join(pieces), source.offset, source.place - source.offset)
-        )
+    while True:
+        try:
+            record = _next_record(source, max_bytes)
+        except Refused as damage:
+            if on_damage is None:
+                raise
+            on_damage(damage)
+            if not source.skip_damage():
+                return
+            continue
+        if record is None:
+            return
+        yield record
+
+
+def _next_record(source: WarcSource, max_bytes: int) -> WarcRecord | None:
+    """None at the end of the file. Raises Refused."""
+    headers = source.next_head()
+    if headers is None:
+        return None
+    if content_length(headers, source.offset) > max_bytes:
+        raise damaged(source.offset, "record too large")
+    pieces: list[bytes] = []
+    source.read_block(content_length(headers, source.offset), pieces.append)
+    source.end_record()
+    length = source.place - source.offset
+    return with_http(WarcRecord(headers, b"".join(pieces), source.offset, length))
 
 
 def parse_warc_head(head: bytes, offset: int = 0) -> dict[str, str]:
@@ -228,6 +257,8 @@ class WarcSource:
         scanned = 0
         while (end := self._data.find(b"\r\n\r\n", max(0, scanned - 3), MAX_WARC_HEAD_BYTES)) < 0:
             scanned = len(self._data)
+            if self._data.startswith(_ARC):
+                raise damaged(self.offset, "an ARC file: make it a WARC file first (`warcio`)")
             if scanned >= MAX_WARC_HEAD_BYTES or not self._more():
                 raise damaged(
                     self.offset, "no end of the WARC header" if scanned else "empty gzip member"
@@ -235,6 +266,32 @@ class WarcSource:
         head = bytes(self._data[: end + 4])
         del self._data[: end + 4]
         return parse_warc_head(head, self.offset)
+
+    def skip_damage(self) -> bool:
+        """Go to the next place behind `offset` where a record begins; whether there is one."""
+        at, tail = self.offset + 1, b""
+        self._raw, self._data, self._inflate = b"", bytearray(), None
+        self._file.seek(at)
+        while piece := self._file.read(_PIECE):
+            seen = tail + piece
+            for m in _BEGIN.finditer(seen):
+                place = at - len(tail) + m.start()
+                if not m[0].startswith(_GZIP) or self._begins_record(place):
+                    self._file.seek(place)
+                    self._at, self._gzip = place, m[0].startswith(_GZIP)
+                    return True
+            at, tail = at + len(piece), seen[-16:]
+            self._file.seek(at)
+        return False
+
+    def _begins_record(self, place: int) -> bool:
+        """Whether a gzip member begins there with a WARC record in it."""
+        self._file.seek(place)
+        try:
+            got = isal_zlib.decompressobj(31).decompress(self._file.read(1024), 5)
+        except _INFLATE_ERRORS:
+            return False
+        return bytes(got) == b"WARC/"
 
     def read_block(self, size: int, sink: Callable[[bytes], object]) -> None:
         """Passes the block to `sink` in pieces. Raises Refused if it is cut."""
@@ -260,6 +317,6 @@ class WarcSource:
         del self._data[:blank]
         if self._gzip and self._data:
             raise damaged(self.offset, "more than one record in a gzip member")
-        if self._data and not b"WARC/".startswith(self._data[:5]):
+        if self._data and not clean and not b"WARC/".startswith(self._data[:5]):
             raise damaged(self.offset, "block longer than its Content-Length")
         return None if clean else f"at {self.offset}: record does not end with two CRLF"

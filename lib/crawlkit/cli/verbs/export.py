@@ -122,6 +122,8 @@ def cdxj(
 ) -> None:
     """The sorted CDXJ index of the stored records.
 
+    Of --warc files damaged records are left out and counted; it ends with 1 then.
+
     \b
     crawlkit export cdxj --data site --out index.cdxj
     crawlkit export cdxj --data site --out cdx --zipnum 3000
@@ -129,7 +131,10 @@ def cdxj(
     """
     name = "cdx" if zipnum else "index.cdxj"
     if warc:
-        emit(index_warcs(warc, _out(data, out, name), zipnum), as_json, to_json)
+        done = index_warcs(warc, _out(data, out, name), zipnum)
+        emit(done, as_json, to_json)
+        if done["damaged"]:
+            raise typer.Exit(1)
     else:
         _run(
             data,
