@@ -90,6 +90,13 @@ def _run(
     emit(work(Source(data, read_config(data, config, sets))), as_json, to_json)
 
 
+def _index_files(warcs: list[Path], out: Path, zipnum: int, as_json: bool) -> None:
+    done = index_warcs(warcs, out, zipnum)
+    emit(done, as_json, to_json)
+    if done["damaged"]:
+        raise typer.Exit(1)
+
+
 @app.command("cdxj")
 @export.command("cdxj")
 @report_errors
@@ -131,10 +138,7 @@ def cdxj(
     """
     name = "cdx" if zipnum else "index.cdxj"
     if warc:
-        done = index_warcs(warc, _out(data, out, name), zipnum)
-        emit(done, as_json, to_json)
-        if done["damaged"]:
-            raise typer.Exit(1)
+        _index_files(warc, _out(data, out, name), zipnum, as_json)
     else:
         _run(
             data,
