@@ -150,6 +150,22 @@ def _server_context(fault: str | None, host: str) -> ssl.SSLContext:
     return context
 
 
+def write_certificate(folder: Path, name: str) -> tuple[Path, Path, Path]:
+    """Files of the test authority, of a certificate for a name by it, and of its key."""
+    certificate, key = _certificate(name, _authority(), -1, 2)
+    files = folder / "ca.pem", folder / "cert.pem", folder / "key.pem"
+    for file, made in zip(files, (_authority()[0], certificate), strict=False):
+        file.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    files[2].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return files
+
+
 @contextlib.contextmanager
 def tls_server(fault: str | None, host: str) -> Iterator[int]:
     """A server on 127.0.0.1 that shows the fault and answers PAGE; yields its port."""
