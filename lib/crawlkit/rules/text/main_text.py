@@ -19,6 +19,8 @@ from crawlkit.rules.text.page_kind import ARTICLE, PRODUCT, page_kind
 from crawlkit.rules.text.whole_text import whole_text
 
 MOST_PROSE = 0.8  # of the page's prose in an article's text
+PARAGRAPH_CHARS = 80  # of prose, from which a block is a paragraph
+FEWEST_PARAGRAPHS = 2  # of an article that is a small part of its page: else that is a list
 FAIR_PART = 0.3  # of the whole text, of a page that says that it is an article
 MOST_TEXT = 0.6  # likewise, of a page that does not say
 _DESCRIBED = 0.5  # of a product's description that its page shows, else it is added
@@ -47,12 +49,16 @@ def _is_article(doc: Document, article: str, whole: str, kind: str | None) -> bo
     part = len(article) / max(len(whole), 1)
     if kind is None:
         return part >= MOST_TEXT
-    return part >= FAIR_PART or _prose(doc, article) >= MOST_PROSE * _prose(doc, whole)
+    if part >= FAIR_PART:
+        return True
+    own, all_ = _prose(doc, article), _prose(doc, whole)
+    paragraphs = sum(chars >= PARAGRAPH_CHARS for chars in own)
+    return paragraphs >= FEWEST_PARAGRAPHS and sum(own) >= MOST_PROSE * sum(all_)
 
 
-def _prose(doc: Document, text: str) -> int:
+def _prose(doc: Document, text: str) -> list[int]:
     lines = set(text.split("\n"))
-    return sum(prose_chars(b) for b in doc.blocks if b.text in lines)
+    return [prose_chars(b) for b in doc.blocks if b.text in lines]
 
 
 def _with_description(doc: Document, text: str) -> str:

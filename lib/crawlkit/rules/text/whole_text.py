@@ -35,7 +35,8 @@ _OTHER = re.compile(
         r"|shar(?:e\w*|ing)|social\w*|subscri\w*|signup|login|signin|pagination|pager|ads?"
         r"|advert\w*|sponsor\w*|disqus\w*|taboola\w*|outbrain\w*|back-?to-?top|announcement\w*"
         r"|promo-?bar|top-?bar|mini-?cart|cart-?drawer|search-?form|country-?\w*|filters?|facets?"
-        r"|sort-?by|toolbar|reviews?|variants?|commentlist|bio|stars?"
+        r"|sort-?by|toolbar|reviews?|variants?|commentlist|bio|stars?|price\w*|pricing|cart"
+        r"|buy-?box|options?|add-?to-?\w*|qty|quantity|wishlist|swatch\w*|sellers?|payment\w*"
     ),
     re.IGNORECASE,
 )
