@@ -55,6 +55,7 @@ _SHARE = 0.85  # of the votes, that a smaller element must hold
 _MARKUP = re.compile(r"<[a-z]+[\s/>]")  # of a noscript that holds escaped markup
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NEARLY_ALL = 0.9
+_ALWAYS = 1.1  # more than all votes: a footer is no article, even where it has most of the prose
 _MAJOR = 0.4  # of the votes: an element with more is no side matter, whatever it is called
 
 
@@ -99,7 +100,7 @@ def _side_matter(tag: str, names: str) -> float:
     not.
     """
     if tag in _OTHER_TAGS:
-        return _NEARLY_ALL if tag == "footer" else _MAJOR
+        return _ALWAYS if tag == "footer" else _MAJOR
     if len(names) < 2 or tag in ("body", "article", "main"):
         return 0
     return _names_of(names) if len(names) <= 200 else _names_of.__wrapped__(names[:MAX_NAMES])
