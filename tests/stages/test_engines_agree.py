@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from crawlkit.config import Config
+from crawlkit.config import Config, Schedule
 from crawlkit.engine.frame import Engine, Frame
 from crawlkit.model import Round
+from crawlkit.rules.frontier.schedule import next_fetch_sql
 from crawlkit.rules.robots.planned import Lead, leads_sql
 from crawlkit.stages import (
     cluster,
@@ -120,8 +121,20 @@ class Drawn:
         return self.engine.from_rows("host string, state_json string", rows)
 
 
+RECRAWL = Schedule(
+    recrawl={
+        "h1.example": "manual",
+        "*.example": "hours",
+        "*": "weeks",
+        "http://h2.example/1": "minutes",
+    }
+)
+
+
 def run_fold(d: Drawn):
-    yield fold.reduce_rows(d.table("crawldb"), d.table("crawldb_log", 200))
+    tables = d.table("crawldb"), d.table("crawldb_log", 200)
+    yield fold.reduce_rows(*tables)
+    yield fold.reduce_rows(*tables, due=next_fetch_sql(RECRAWL))
     live = fold.live_log(d.table("crawldb_log", 100), d.table("buckets", 2), again=3)
     yield live
     yield fold.log_summary(live)

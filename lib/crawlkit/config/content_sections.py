@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+from pydantic import StringConstraints
+
 from crawlkit.config.section import Section, setting
+
+Category = Literal["minutes", "hours", "days", "weeks", "manual"]
+# No quotes, backslashes and braces: keys become text in queries.
+Named = Annotated[str, StringConstraints(pattern=r"""^[^\s'"\\{}]{1,2000}$""")]
 
 
 class Warc(Section):
@@ -106,6 +114,19 @@ class Schedule(Section):
     )
     feed_s: tuple[float, float, float] = setting(
         (900.0, 3600.0, 86_400.0), "Floor, start and ceiling of a feed's interval."
+    )
+    minutes_s: tuple[float, float] = setting(
+        (300.0, 3600.0), "Start (and floor) and ceiling of the category minutes."
+    )
+    hours_s: tuple[float, float] = setting((3600.0, 12 * 3600.0), "Of the category hours.")
+    days_s: tuple[float, float] = setting((86_400.0, 7 * 86_400.0), "Of the category days.")
+    weeks_s: tuple[float, float] = setting((7 * 86_400.0, 28 * 86_400.0), "Of the category weeks.")
+    recrawl: dict[Named, Category] = setting(
+        {},
+        "How often pages are fetched again, before all that is learned: host, *.suffix, * or start"
+        " of a URL -> minutes, hours, days, weeks or manual (only when an operator asks for it);"
+        " the longest start of a URL counts, then the host. `crawlkit host set HOST --recrawl`"
+        " orders the same of a host.",
     )
     learn_classes: bool = setting(
         True, "Tell news and dormant hosts by what visits find; the lists below come first."

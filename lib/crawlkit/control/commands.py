@@ -150,6 +150,7 @@ def _change(order: Order, orders: dict[str, Any]) -> None:
             "parallel": args.get("parallel", 1),
             "quota_max": args.get("quota_max"),
             "cycle_quota_max": args.get("cycle_quota_max"),
+            "recrawl": args.get("recrawl", orders["policies"].get(target, {}).get("recrawl")),
         }
     elif verb == "unblock":
         orders[args["kind"] + "s"].pop(target, None)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Header, Path as InPath, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from crawlkit.config.content_sections import Category
 from crawlkit.rules.frontier.command_rules import MAX_URLS
 
 
@@ -77,6 +78,9 @@ class PolicyBody(Body):
     )
     cycle_quota_max: int | None = Field(
         None, ge=0, le=10**9, description="pages a cycle; null: as configured"
+    )
+    recrawl: Category | None = Field(
+        None, description="how often its pages are fetched again; null: as configured"
     )
 
 

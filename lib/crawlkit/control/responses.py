@@ -217,7 +217,14 @@ def host_policy(crawl: Crawl, host: str) -> dict[str, Any]:
     orders, domain = read_orders(crawl.objects), registered_domain(host)
     rows = _host_rows(crawl.plain_tables(), crawl.cfg, host, domain)
     policy = orders.policies.get(
-        host, {"delay_s": None, "parallel": 1, "quota_max": None, "cycle_quota_max": None}
+        host,
+        {
+            "delay_s": None,
+            "parallel": 1,
+            "quota_max": None,
+            "cycle_quota_max": None,
+            "recrawl": None,
+        },
     )
     return {
         "host": host,

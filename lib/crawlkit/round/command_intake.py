@@ -20,8 +20,9 @@ from crawlkit.tables import TABLES
 def take_commands(job: OpenCrawl, round_: Round) -> tuple[list[int], list[bytes]]:
     """What operators have asked for since the last round -> found rows of this one, and `hostdb`.
 
-    Returns the buckets with such rows and the keys of URLs that are to be fetched at once. The
-    caller holds the commit lock; a round that was cut off here finds its commands again.
+    Returns the buckets with such rows, or with hosts that have another category, and the keys of
+    URLs that are to be fetched at once. The caller holds the commit lock; a round that was cut off
+    here finds its commands again.
     """
     crawl = job.crawl
     taken = {c["command_id"]: c for c in (crawl.mark(round_, "commands") or {}).get("commands", [])}
@@ -44,7 +45,12 @@ def take_commands(job: OpenCrawl, round_: Round) -> tuple[list[int], list[bytes]
     apply_to_hosts(crawl, job.tables, read_orders(crawl.objects), commands, round_.now)
     for c in waiting:
         delete_pending(crawl.objects, c["command_id"])
-    return sorted({r["host_bucket"] for r in rows}), [r["url_key"] for r in rows if r["force"]]
+    n = crawl.cfg.frontier.buckets
+    scheduled = [c["target"] for c in commands if c["arguments"].get("recrawl")]
+    buckets = {r["host_bucket"] for r in rows} | {
+        host_bucket(registered_domain(host), n) for host in scheduled
+    }
+    return sorted(buckets), [r["url_key"] for r in rows if r["force"]]
 
 
 def _keep_rows(job: OpenCrawl, commands: list[dict[str, Any]]) -> None:

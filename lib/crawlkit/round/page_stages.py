@@ -10,12 +10,15 @@ from typing import Any
 
 from crawlkit.adapters.lake.parquet import add_action
 from crawlkit.adapters.lake.sql_text import in_list
+from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.adapters.warc.record_store import RecordReader
+from crawlkit.config.whole import Config
 from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.round.counts import Counts
 from crawlkit.round.plan_stages import read_live_log, read_parts
+from crawlkit.rules.frontier.schedule import next_fetch_sql, with_ordered
 from crawlkit.stages import (
     cluster,
     commit as commit_stage,
@@ -164,12 +167,17 @@ def _write_states(job: OpenCrawl, round_: Round, states: Frame, clock_now: float
     part = {"host_bucket": round_.buckets}
     hostdb = job.read("hostdb", part)
     given = (pages, states, job.read("duplicates"), hostdb)
-    rows = update_stage.update(listed, captures, *given, round_, job.cfg)
+    rows = update_stage.update(listed, captures, *given, round_, _ordered(job))
     job.tables.replace("crawldb_log", rows, {"round_id": [round_.id], "writer": ["update"]})
     new = job.read("crawldb_log", {"round_id": [round_.id], "writer": ["update"]})
     of_round = host_rows.OfRound(listed, captures, states, new, pages, job.read("host_ranks"))
     hosts = host_rows.host_rows(hostdb, of_round, round_, clock_now, job.cfg)
     job.tables.replace("hostdb", hosts, part)
+
+
+def _ordered(job: OpenCrawl) -> Config:
+    """The settings with what operators ordered of single hosts."""
+    return with_ordered(job.cfg, read_orders(job.crawl.objects).policies)
 
 
 def _fold(job: OpenCrawl, round_: Round) -> tuple[int, int]:
@@ -185,7 +193,9 @@ def _fold(job: OpenCrawl, round_: Round) -> tuple[int, int]:
     if buckets:
         part = {"host_bucket": buckets}
         log = live.where(in_list("host_bucket", buckets))
-        job.tables.replace("crawldb", fold.reduce_rows(job.read("crawldb", part), log, few), part)
+        due = next_fetch_sql(_ordered(job).schedule)
+        rows = fold.reduce_rows(job.read("crawldb", part), log, few, due)
+        job.tables.replace("crawldb", rows, part)
         renders = job.cfg.render.enabled
         summary = fold.bucket_summary(job.read("crawldb", part), through, renders)
         folded = {r["host_bucket"]: r for r in summary}

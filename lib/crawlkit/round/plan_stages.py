@@ -27,6 +27,7 @@ from crawlkit.model import Round
 from crawlkit.round.command_intake import take_commands
 from crawlkit.round.counts import Counts, StageError
 from crawlkit.rules.frontier import buckets as buckets_rule
+from crawlkit.rules.frontier.schedule import next_fetch_sql, with_ordered
 from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.slot.run import run_slot_in
 from crawlkit.stages import (
@@ -126,7 +127,8 @@ def generate(
         buckets = _choose_buckets(job, round_, [*commanded, *due])
         if not buckets:
             return {"planned": 0, "buckets": 0, "slots": 0}
-        given = _generate_tables(job, buckets, _taken(job, round_)), _read_orders(job, urgent)
+        orders = _read_orders(job, urgent)
+        given = _generate_tables(job, buckets, _taken(job, round_), orders), orders
         split = split and not urgent  # what an operator wants at once is in this round
         with generate_stage.generate(*given, round_, job.cfg, clock_now, split) as plan:
             if plan.fetch_list is None:
@@ -161,13 +163,14 @@ def _taken(job: OpenCrawl, round_: Round) -> set[int]:
 
 
 def _generate_tables(
-    job: OpenCrawl, buckets: Sequence[int], taken: set[int]
+    job: OpenCrawl, buckets: Sequence[int], taken: set[int], orders: generate_stage.Orders
 ) -> generate_stage.Tables:
     part = {"host_bucket": buckets}
+    due = next_fetch_sql(with_ordered(job.cfg, orders.policies).schedule)
     log, few = read_live_log(job)
     of_buckets = log.where(in_list("host_bucket", buckets))
     return generate_stage.Tables(
-        fold.reduce_rows(job.read("crawldb", part), of_buckets, few),
+        fold.reduce_rows(job.read("crawldb", part), of_buckets, few, due),
         job.read("hostdb", part),
         job.read("host_ranks"),
         job.read("robots"),

@@ -11,6 +11,7 @@ from typing import Any
 
 from crawlkit.engine.frame import Frame
 from crawlkit.rules.frontier.lifecycle import DUPLICATE
+from crawlkit.rules.frontier.schedule import FORCED
 from crawlkit.rules.render.waiting_pages import due_sql
 from crawlkit.tables import TABLES
 
@@ -19,6 +20,10 @@ _SIGNALS = ("kind", "writer", "seq", "due_at", "force", "mode")
 SMALL_TABLE_BYTES = 64 << 20
 FEW_ROWS = 1_000_000  # of the log: their keys are some 100 MB in a task
 _DUPLICATE = f"split('{DUPLICATE}', ',')"
+_FLAGS = (
+    f"CASE WHEN is_duplicate = 1 THEN array_sort(array_union(flags, {_DUPLICATE}))"
+    f" WHEN is_duplicate = 0 THEN array_remove(flags, '{DUPLICATE}') ELSE flags END"
+)
 _CHANGED = {  # what found rows change in a row that is known, beside its kind
     "next_fetch": "CASE WHEN forced THEN due_at WHEN woken THEN least(next_fetch, due_at)"
     " ELSE next_fetch END",
@@ -32,12 +37,12 @@ _CHANGED = {  # what found rows change in a row that is known, beside its kind
     " WHEN mode = 'update' THEN coalesce(new_metadata, metadata) ELSE metadata END",
     "depth": "least(depth, min_depth)",
     "fetch_kind": "named_kind",
-    "flags": f"CASE WHEN is_duplicate = 1 THEN array_sort(array_union(flags, {_DUPLICATE}))"
-    f" WHEN is_duplicate = 0 THEN array_remove(flags, '{DUPLICATE}') ELSE flags END",
+    "flags": f"CASE WHEN forced THEN array_sort(array_union({_FLAGS}, split('{FORCED}', ',')))"
+    f" ELSE {_FLAGS} END",
 }
 
 
-def reduce_rows(base: Frame, log: Frame, few: bool = False) -> Frame:
+def reduce_rows(base: Frame, log: Frame, few: bool = False, due: str = "next_fetch") -> Frame:
     """crawldb rows as they are once `log` is folded into `base`: one row for each url_key.
 
     The newest state row wins; a key without one takes its first found row. Found rows newer than
@@ -46,8 +51,11 @@ def reduce_rows(base: Frame, log: Frame, few: bool = False) -> Frame:
     of kind flags says whether the URL is another's duplicate.
     few: the log's keys fit into each task's memory, so rows of the base that it does not name are
         not moved at all.
+    due: SQL of the rows' next_fetch (rules/frontier/schedule.py).
     """
-    return base.engine.query(_reduce_sql(few), base=base, log=log)
+    rows = base.engine.query(_reduce_sql(few), base=base, log=log)
+    columns = ", ".join(f"{due} AS {c}" if c == "next_fetch" else c for c in ROW)
+    return base.engine.query(f"SELECT url_key, {columns} FROM {{rows}}", rows=rows)
 
 
 def _reduce_sql(few: bool) -> str:

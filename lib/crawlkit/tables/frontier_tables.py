@@ -42,7 +42,7 @@ capture_id string | capture of the stored copy
 fetched_at timestamp | WARC-Date of the stored copy
 copy_url string | URL of the stored copy where it is not url, to which revisit records refer
 outlinks int | links found on the stored copy
-flags array<string> | duplicate_of, redirect_too_long, given_back, noindex, needs_js, rendered ...
+flags array<string> | duplicate_of, redirect_too_long, given_back, forced, noindex, needs_js ...
 sent_url string | how it is requested, where not as url: as found, or as the server last spelled it
 """
 

@@ -30,6 +30,7 @@ from crawlkit.adapters.store.parts import (
     part_keys,
     part_number,
 )
+from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.adapters.warc.capture_log import read_log
 from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.config.section import ConfigError
@@ -42,6 +43,7 @@ from crawlkit.outcomes import Refused
 from crawlkit.round.job import Job
 from crawlkit.round.page_stages import dedup, parse, rank
 from crawlkit.round.plan_stages import commit, read_parts
+from crawlkit.rules.frontier.schedule import with_ordered
 from crawlkit.stages import parse as p, rebuild_frontier as events_of
 from crawlkit.stages.fold import bucket_summary
 from crawlkit.stages.host_rows import OfRound, host_rows
@@ -170,7 +172,8 @@ def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) 
     events = events.union(events_of.link_events(job.read("links"), captures, known))
     for name in ("crawldb_log", "injected"):
         events = events.union(events_of.sightings(job.read(name), known))
-    job.tables.replace("crawldb", events_of.rows_of(events, job.cfg))
+    cfg = with_ordered(job.cfg, read_orders(job.crawl.objects).policies)
+    job.tables.replace("crawldb", events_of.rows_of(events, cfg))
     rows = job.read("crawldb")
     summary = bucket_summary(rows, through)
     job.tables.replace("buckets", summary)

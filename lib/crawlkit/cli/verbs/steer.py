@@ -291,6 +291,10 @@ def _host_set(
     exempt: Annotated[
         bool, typer.Option("--exempt", help="An own site: no delay, no quota; robots.txt holds.")
     ] = False,
+    recrawl: Annotated[
+        Optional[str],
+        typer.Option("--recrawl", help="minutes, hours, days, weeks or manual (only if forced)."),
+    ] = None,
     data: Data = DEFAULT_DATA,
     config: ConfigFile = None,
     set_: Sets = None,
@@ -298,7 +302,9 @@ def _host_set(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Set a host's pace; what is left out is as configured."""
+    """Set a host's pace, and how often its pages are fetched again; what is left out is as
+    configured.
+    """
     _send(
         "host_set",
         {
@@ -308,6 +314,7 @@ def _host_set(
             "quota_max": quota_max,
             "cycle_quota_max": cycle_quota_max,
             "exempt": exempt,
+            "recrawl": recrawl,
         },
         data,
         config,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from crawlkit.config import Config
+from crawlkit.config.content_sections import Category
 from crawlkit.outcomes import Refused
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.frontier.priority import parse_priority
@@ -51,8 +52,8 @@ def check(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
     seeds, recrawl, hint, boost: urls (a list), priority, boost; seeds: depth, mode, source, time,
     metadata too. block, unblock, complain: host or
     domain, reason; complain: action (block or slow). host_set: host, delay_s, parallel, quota_max,
-    cycle_quota_max (null or absent: as configured), exempt (an own site: what is left out is no
-    delay and no quota; robots.txt holds). pause, resume, abandon: round_id.
+    cycle_quota_max, recrawl (null or absent: as configured), exempt (an own site: what is left out
+    is no delay and no quota; robots.txt holds). pause, resume, abandon: round_id.
     """
     if verb in URL_VERBS:
         return _urls(verb, given, cfg)
@@ -167,7 +168,7 @@ def _host(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
 
 
 def _policy(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The pace and quotas that host_set gives. Raises BadCommand."""
+    """The pace, quotas and category that host_set gives. Raises BadCommand."""
     delay_s = _number(given, "delay_s", 0.0, MAX_DELAY_S)
     parallel = _number(given, "parallel", 1, 100)
     quotas = {
@@ -177,7 +178,11 @@ def _policy(given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("exempt"):  # an own site: no delay, and no quota that is reached
         delay_s = 0.0 if delay_s is None else delay_s
         quotas = {name: NO_QUOTA if pages is None else pages for name, pages in quotas.items()}
-    return {"delay_s": delay_s, "parallel": 1 if parallel is None else int(parallel), **quotas}
+    recrawl = given.get("recrawl")
+    if recrawl is not None and recrawl not in get_args(Category):
+        raise BadCommand(f"recrawl: {recrawl!r:.40}: expected {', '.join(get_args(Category))}")
+    pace = {"delay_s": delay_s, "parallel": 1 if parallel is None else int(parallel)}
+    return pace | quotas | {"recrawl": recrawl}
 
 
 def host_name(text: Any, field: str = "host") -> str:

@@ -11,7 +11,13 @@ from typing import Any
 from crawlkit.config import Config
 from crawlkit.outcomes import Outcome, Reason, State
 from crawlkit.rules.frontier.retry import Action, url_retry
-from crawlkit.rules.frontier.schedule import class_of_row, initial_interval_s, next_interval_s
+from crawlkit.rules.frontier.schedule import (
+    FORCED,
+    class_of_row,
+    initial_interval_s,
+    is_manual,
+    next_interval_s,
+)
 from crawlkit.rules.render.foreign_origins import read_origins
 
 Row = dict[str, Any]
@@ -160,6 +166,10 @@ def _first_interval_s(row: Mapping[str, Any], seen: Mapping[str, Any], cfg: Conf
     return initial_interval_s(row["priority_class"], _class(row, seen, cfg), cfg.schedule)
 
 
+def _due(row: Mapping[str, Any], at: float, cfg: Config) -> float | None:
+    return None if is_manual(row, cfg.schedule) else at
+
+
 def _after_refusal(
     row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome, now: float, cfg: Config
 ) -> Row:
@@ -170,7 +180,7 @@ def _after_refusal(
     interval_s = _first_interval_s(row, seen, cfg)
     return new | {
         "state": State.ROBOTS_SKIPPED,
-        "next_fetch": now + interval_s,
+        "next_fetch": _due(row, now + interval_s, cfg),
         "interval_s": interval_s,
     }
 
@@ -193,7 +203,7 @@ def _after_answer(
         "error_detail": None,
         "retries": 0,
         "interval_s": interval_s,
-        "next_fetch": now + interval_s,
+        "next_fetch": _due(row, now + interval_s, cfg),
         "last_fetch": now,
         "last_status": seen["status"],
         "n_fetch": (row.get("n_fetch") or 0) + 1,
@@ -228,7 +238,7 @@ def _history(row: Mapping[str, Any], letter: str) -> str:
 def _flags(
     row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome, max_redirects: int
 ) -> list[str]:
-    flags = {*(row.get("flags") or ())} - {GIVEN_BACK, DUPLICATE}
+    flags = {*(row.get("flags") or ())} - {GIVEN_BACK, DUPLICATE, FORCED}
     if seen.get("is_duplicate"):
         flags.add(DUPLICATE)
     if outcome in (Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.REDIRECTED):
@@ -303,9 +313,10 @@ def _after_failure(new: Row, seen: Mapping[str, Any], now: float, cfg: Config) -
         return new | {"state": State.DEAD, "next_fetch": None}
     # tried in vain, forbidden for now, or a copy is held: again at its own interval
     interval = new.get("interval_s") or _first_interval_s(new, seen, cfg)
+    wait_s = todo.wait_s if status == 403 else max(todo.wait_s, interval)
     return new | {
         "state": State.RETRYING,
-        "next_fetch": now + (todo.wait_s if status == 403 else max(todo.wait_s, interval)),
+        "next_fetch": _due(new, now + wait_s, cfg),
         "interval_s": interval,
     }
 

@@ -13,6 +13,7 @@ from typing import Any
 from crawlkit.config import Config
 from crawlkit.outcomes import State
 from crawlkit.rules.frontier.lifecycle import Row, due_again, found_row, is_settled, next_row
+from crawlkit.rules.frontier.schedule import FORCED
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 
@@ -96,5 +97,6 @@ def _take_sighting(row: Row, e: Mapping[str, Any], state_no: int | None) -> None
     row["next_fetch"] = due_again(row, e["due_at"], bool(e["force"]))
     if e["force"]:
         row["retries"] = 0
+        row["flags"] = sorted({*(row["flags"] or ()), FORCED})
         if row["state"] in (State.DEAD, State.REFUSED):
             row["state"] = str(State.QUEUED)
