@@ -25,6 +25,7 @@ class Round:
 
 def made(**more) -> str:
     data = {"totals": [{"requests": 8, "stored bytes": 99, "errors": 1}], "latency": LATENCY}
+    data["promises"] = []
     data |= {"status": [{"label": "200", "value": 7}], "states": [], "refusals": []}
     rows = make_metrics(data | {"duplicates": []} | more, stage_rows(), Round)
     return prometheus_text("c", rows, [], "r000002")

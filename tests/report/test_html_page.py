@@ -6,12 +6,22 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from crawlkit.config import Freshness
+from crawlkit.report.freshness import freshness_queries
 from crawlkit.report.html_page import render
 from crawlkit.report.html_parts import host_anchor, link, show_bytes
 from crawlkit.report.queries import OF_HISTORY, PLOTTED, read_queries
 
 EVIL = "</script><b>\"'&"
-QUERIES = read_queries("r000001", PLOTTED | OF_HISTORY)
+QUERIES = read_queries("r000001", PLOTTED | OF_HISTORY) | freshness_queries(Freshness(), 0.0)
+PROMISE = {
+    "promise": "top",
+    "within_s": 86_400.0,
+    "pages": 3,
+    "late": 1,
+    "kept": 2 / 3,
+    "worst_lag_s": 3600.0,
+}
 
 
 def host(name: str, **more) -> dict:
@@ -35,6 +45,8 @@ def report(**more) -> dict:
         "percentiles": [{"p50": 12.0, "p95": 80.0, "p99": 250.0}],
         "hosts": [host('a".test'), host(EVIL)],
         "alerts": [{"name": "errors_warn", "severity": "warn", "metric": "m", **rule}],
+        "promises": [PROMISE],
+        "late_pages": [{"url": EVIL, "promise": "top", "age_s": 90_000.0, "lag_s": 3600.0}],
         "stages": [],
         "settings": {"fetch": {"user": EVIL}},
         "diffs": [],

@@ -77,7 +77,7 @@ def stage_rows() -> list[dict]:
 
 
 def test_what_generate_left_out_is_a_metric_by_reason():
-    names = ("totals", "status", "states", "refusals", "duplicates", "latency")
+    names = ("totals", "status", "states", "refusals", "duplicates", "latency", "promises")
     rows = make_metrics({name: [] for name in names}, stage_rows(), SimpleNamespace(id="r2"))
     assert {r["labels"]: r["value"] for r in rows if r["name"] == "urls_left_out"} == {
         '{"reason": "host_day_quota"}': 14.0,

@@ -5,7 +5,9 @@ from __future__ import annotations
 # The groups of `crawlkit --help`, in their order.
 PANELS = {
     "Crawl": "crawl round init fetch-one parse-one".split(),
-    "Look": "status log queues sql hosts errors cat explain diff params alerts metrics".split(),
+    "Look": (
+        "status log queues freshness sql hosts errors cat explain diff params alerts metrics"
+    ).split(),
     "Steer": (
         "recrawl hint boost block unblock complain host pause resume abandon command import serve"
     ).split(),
@@ -72,6 +74,10 @@ VERBS: dict[str, tuple[str, str]] = {
             "The longest queues: URLs by host, its delay and what sets it, when it may be asked"
             " next, and why not before."
         ),
+    ),
+    "freshness": (
+        "watch",
+        "How the promises of freshness are kept: share, worst lag, pages that are late.",
     ),
     "explain": (
         "look",
@@ -246,6 +252,7 @@ EXAMPLES = (
     "crawlkit hosts --data site",
     "crawlkit errors --data site --json",
     "crawlkit queues --data site --limit 50",
+    "crawlkit freshness --data site --limit 50",
     "crawlkit status --data site",
     "crawlkit audit --data site",
     "crawlkit normalize 'HTTP://Site.Example:80/a/../b?utm_source=x'",

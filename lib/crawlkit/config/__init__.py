@@ -1,6 +1,6 @@
 """The configuration: the model by sections, and its reading."""
 
-from crawlkit.config.content_sections import Dedup, Parse, Render, Schedule, Warc
+from crawlkit.config.content_sections import Dedup, Freshness, Parse, Render, Schedule, Warc
 from crawlkit.config.fetch_section import Fetch
 from crawlkit.config.load import known_keys, load_config, parse_config
 from crawlkit.config.operation_sections import (
@@ -36,6 +36,7 @@ __all__ = [
     "Dedup",
     "EngineConfig",
     "Fetch",
+    "Freshness",
     "Frontier",
     "Lease",
     "Maintain",

@@ -139,3 +139,21 @@ class Schedule(Section):
     )
     news_hosts: tuple[str, ...] = setting((), "Hosts of class news.")
     dormant_hosts: tuple[str, ...] = setting((), "Hosts of class dormant.")
+
+
+class Freshness(Section):
+    """Promises that are tracked: how old a held page may be (`crawlkit freshness`)."""
+
+    top_pages: int = setting(
+        10_000_000, "Pages with the most in-links, at most so many; and those of class 0.", ge=0
+    )
+    top_share: float = setting(0.01, "At most this share of the held pages.", ge=0, le=1)
+    top_s: float = setting(86_400.0, "They are at most so old.", gt=0)
+    important_pages: int = setting(
+        100_000_000, "Pages with the most in-links that are important; and those of class 1.", ge=0
+    )
+    important_share: float = setting(0.1, "At most this share of the held pages.", ge=0, le=1)
+    important_s: float = setting(7 * 86_400.0, "They are at most so old.", gt=0)
+    news_s: float = setting(86_400.0, "Pages of news hosts are at most so old.", gt=0)
+    tail_s: float = setting(30 * 86_400.0, "All others are at most so old.", gt=0)
+    late_listed: int = setting(20, "Pages that are late, listed in the report.", ge=0, le=10_000)

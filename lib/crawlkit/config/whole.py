@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from pydantic import model_validator
 
-from crawlkit.config.content_sections import Dedup, Parse, Render, Schedule, Warc
+from crawlkit.config.content_sections import Dedup, Freshness, Parse, Render, Schedule, Warc
 from crawlkit.config.fetch_section import Fetch
 from crawlkit.config.operation_sections import (
     S3,
@@ -52,6 +52,7 @@ class Config(Section):
     render: Render = Render()
     dedup: Dedup = Dedup()
     schedule: Schedule = Schedule()
+    freshness: Freshness = Freshness()
     maintain: Maintain = Maintain()
     alerts: Alerts = Alerts()
     control: ControlApi = ControlApi()

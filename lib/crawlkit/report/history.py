@@ -85,6 +85,12 @@ def make_metrics(
     rows += [("crawl_answers_total", {"status": r["label"]}, r["value"]) for r in data["status"]]
     rows += _histogram(data["latency"])
     rows += [
+        (f"freshness_{name}", {"promise": r["promise"]}, r[name])
+        for r in data["promises"]
+        for name in ("pages", "late", "kept", "worst_lag_s")
+        if r[name] is not None
+    ]
+    rows += [
         (f"stage_{k}", {"stage": s["stage"]}, s[k])
         for s in stages
         if s["round_id"] == round_.id

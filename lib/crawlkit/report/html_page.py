@@ -21,6 +21,7 @@ PLOTS = (
     *("slowest", "media", "languages", "changes", "duplicates", "links_refused"),
 )  # queries that are drawn, in the order of the page
 OWN: tuple[Callable[[dict[str, Any], dict[str, Query]], str], ...] = (
+    sections.show_freshness,
     sections.show_hosts,
     sections.show_errors,
     sections.show_clusters,

@@ -95,6 +95,36 @@ _WHY = {
 }
 
 
+def show_freshness(report: Report, queries: Queries) -> str:
+    """Each promise with the share of pages that keep it, and the pages that are most late."""
+    body = table(
+        ("promise", "within h", "pages", "kept %", "late", "worst lag h"),
+        (
+            (
+                *(r["promise"], r["within_s"] / 3600, r["pages"]),
+                None if r["kept"] is None else round(100 * r["kept"], 2),
+                *(r["late"], round(r["worst_lag_s"] / 3600, 1)),
+            )
+            for r in report["promises"]
+        ),
+        texts=(0,),
+    )
+    late = table(
+        ("page", "promise", "age h", "lag h"),
+        (
+            (
+                *(link(r["url"]), r["promise"]),
+                *(round(r[name] / 3600, 1) for name in ("age_s", "lag_s")),
+            )
+            for r in report["late_pages"]
+        ),
+        texts=(0, 1),
+    )
+    query = queries["promises"]
+    shown = late if report["late_pages"] else "<p class=note>No page is late.</p>"
+    return section(query.title, body + shown, True, query.sql)
+
+
 def show_hosts(report: Report, queries: Queries) -> str:
     """The hosts that have the most; sorted by a click on a column's title."""
     rows = report["hosts"]

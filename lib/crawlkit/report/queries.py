@@ -13,7 +13,7 @@ IS_MISSING = "kind IN ('robots', 'sitemap', 'feed') AND status IN (404, 410)"
 COUNTED_ERRORS = f"(SELECT * FROM errors WHERE NOT ({IS_MISSING})) AS counted_errors"
 TABLES = (
     *("captures", "crawldb", "duplicates", "hostdb", "links", "metrics", "pages", "rejects"),
-    *("robots", "rounds", "stages"),
+    *("ranks", "robots", "rounds", "stages"),
 )  # that they read
 FRAMES = (*TABLES, "errors")
 # name -> title, plot: a function of plots.py, or "" for what html_sections.py shows

@@ -19,6 +19,7 @@ from crawlkit.model import Round
 from crawlkit.report.alerts import Alert, evaluate, load_rules, round_values
 from crawlkit.report.audit import audit
 from crawlkit.report.exposition import prometheus_text
+from crawlkit.report.freshness import freshness_queries
 from crawlkit.report.history import make_metrics, read_history
 from crawlkit.report.host_lines import tell_hosts
 from crawlkit.report.html_page import render
@@ -50,6 +51,7 @@ _OF_ERRORS = (*_SUMMED, "url", "url_key", "detail")
 def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
     """Write the tables and files of the report; the number of metrics and the alerts that fire."""
     queries, told = read_queries(round_.id), audit(job, round_.id)
+    queries |= freshness_queries(job.cfg.freshness, round_.now)
     with contextlib.ExitStack() as kept:
         frames = _read_frames(job, kept)
         data = _ask(job, queries, frames)

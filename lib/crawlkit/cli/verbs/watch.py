@@ -1,4 +1,4 @@
-"""Verbs that show what a crawl is doing: log and queues."""
+"""Verbs that show what a crawl is doing: log, queues and freshness."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from crawlkit.cli.root import (
     AsJson,
     ConfigFile,
     Data,
+    Now,
     Sets,
     app,
     emit,
     rows_text,
 )
-from crawlkit.cli.settings import read_config
+from crawlkit.cli.settings import parse_now, read_config
 from crawlkit.crawl.fetch_progress import clock_text
 from crawlkit.crawl.log_reader import follow_log, read_log
 from crawlkit.crawl.state import find_crawl
 from crawlkit.observe.queues import read_queues
+from crawlkit.report.freshness import read_freshness
 
 OfRound = Annotated[
     Optional[str], typer.Option("--round-id", metavar="ID", help="Of this round alone.")
@@ -98,3 +100,42 @@ def _queues_text(v: dict[str, Any]) -> str:
             for q in v["queues"]
         ]
     )
+
+
+@app.command()
+@report_errors
+def freshness(
+    data: Data = DEFAULT_DATA,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Late pages at most.")] = 20,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """How the promises of freshness are kept: share, worst lag, pages that are late."""
+    crawl = find_crawl(data, read_config(data, config, set_))
+    at = None if now is None else parse_now(now)
+    emit(read_freshness(crawl, at, limit), as_json, _freshness_text)
+
+
+def _freshness_text(v: dict[str, Any]) -> str:
+    promises = [
+        {
+            "promise": p["promise"],
+            "within": _span(p["within_s"]),
+            "pages": p["pages"],
+            "kept": "-" if p["kept"] is None else f"{100 * p['kept']:.2f} %",
+            "late": p["late"],
+            "worst_lag": _span(p["worst_lag_s"]),
+        }
+        for p in v["promises"]
+    ]
+    late = [
+        {"late_page": p["url"], "promise": p["promise"], "lag": _span(p["lag_s"])}
+        for p in v["late"]
+    ]
+    return rows_text(promises) + (f"\n\n{rows_text(late)}" if late else "\nno page is late")
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 86_400:.1f} d" if seconds >= 2 * 86_400 else f"{seconds / 3600:.1f} h"
