@@ -74,7 +74,8 @@ def run_inject(c: Case):
 def run_generate(c: Case):
     orders = generate.Orders(hosts=c.settings.get("stopped_hosts", []))
     given = [c.table(name) for name in ("crawldb", "hostdb", "host_ranks", "robots", "hostdb")]
-    tables = generate.Tables(*given[:4], given[4].where("false"))
+    ranks = c.table("ranks") if c.cfg.frontier.scorer == "product" else None
+    tables = generate.Tables(*given[:4], given[4].where("false"), ranks=ranks)
     with generate.generate(tables, orders, c.round, c.cfg, c.round.now) as plan:
         listed = plan.fetch_list.rows() if plan.fetch_list is not None else []
         return [*listed, {"url": "", "left_out": plan.left_out}]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import StringConstraints
-
-from crawlkit.config.section import Section, setting
+from crawlkit.config.section import Named, Section, setting
 
 Category = Literal["minutes", "hours", "days", "weeks", "manual"]
-# No quotes, backslashes and braces: keys become text in queries.
-Named = Annotated[str, StringConstraints(pattern=r"""^[^\s'"\\{}]{1,2000}$""")]
 
 
 class Warc(Section):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 from pydantic import Field, field_validator
 
-from crawlkit.config.section import Section, of_host, setting
+from crawlkit.config.section import Named, Section, of_host, setting
 from crawlkit.version import __version__
 
 PLACEHOLDER_INFO_URL = "https://example.invalid/crawler"
@@ -207,6 +209,25 @@ class Frontier(Section):
         8, "Number of host buckets N, a power of two; about a million URLs each.", ge=1, le=65536
     )
     buckets_per_round: int = setting(64, "At most M buckets in a round, the most due first.", ge=1)
+    scorer: Literal["points", "product"] = setting(
+        "points",
+        "What is fetched first: the sum of points, or quality x root of the parent's priority /"
+        " depth (docs/round.md).",
+    )
+    classes: Literal["given", "score"] = setting(
+        "given",
+        "Priority classes: as seeds and operators give them (else normal), or where nobody did by"
+        " the score: 0 from 75, 1 from 50, 2 from 25.",
+    )
+    home_boost: float = setting(10.0, "Points for the home page of a host.", ge=0, le=100)
+    weights: dict[Named, Annotated[float, Field(ge=0, le=100)]] = setting(
+        {},
+        "Business weight, by which scores are multiplied: host, *.suffix, * or start of a URL ->"
+        " weight. `crawlkit host set HOST --weight` orders one of a host.",
+    )
+    traps: tuple[Named, ...] = setting(
+        (), "Hosts, *.suffixes and starts of URLs that are traps: their score falls."
+    )
     explore: float = setting(0.2, "Share of a round that explores low-scored URLs.", ge=0, le=1)
     sitemaps: bool = setting(
         True, "Fetch the sitemaps that robots.txt names, and put their pages into the frontier."

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+)
 
 Value = TypeVar("Value")
+# Host, *.suffix, * or start of a URL. It becomes text in queries: no quotes, backslashes, braces.
+Named = Annotated[str, StringConstraints(pattern=r"""^[^\s'"\\{}]{1,2000}$""")]
 
 
 class ConfigError(ValueError):

@@ -145,12 +145,13 @@ def _change(order: Order, orders: dict[str, Any]) -> None:
         if verb == "abandon":
             orders["abandoned"] = sorted({*orders["abandoned"], target})
     elif verb == "host_set" or args.get("action") == "slow":
+        before = orders["policies"].get(target, {})
         orders["policies"][target] = {
             "delay_s": args["delay_s"],
             "parallel": args.get("parallel", 1),
             "quota_max": args.get("quota_max"),
             "cycle_quota_max": args.get("cycle_quota_max"),
-            "recrawl": args.get("recrawl", orders["policies"].get(target, {}).get("recrawl")),
+            **{name: args.get(name, before.get(name)) for name in ("recrawl", "weight")},
         }
     elif verb == "unblock":
         orders[args["kind"] + "s"].pop(target, None)

@@ -79,6 +79,9 @@ class PolicyBody(Body):
     cycle_quota_max: int | None = Field(
         None, ge=0, le=10**9, description="pages a cycle; null: as configured"
     )
+    weight: float | None = Field(
+        None, ge=0, le=100, description="its scores are multiplied by this; null: as configured"
+    )
     recrawl: Category | None = Field(
         None, description="how often its pages are fetched again; null: as configured"
     )

@@ -224,6 +224,7 @@ def host_policy(crawl: Crawl, host: str) -> dict[str, Any]:
             "quota_max": None,
             "cycle_quota_max": None,
             "recrawl": None,
+            "weight": None,
         },
     )
     return {

@@ -177,6 +177,7 @@ def _generate_tables(
         job.read("hostdb").where(f"NOT {in_list('host_bucket', [*buckets, *taken])}"),
         taken,
         lambda rounds: job.read("captures", {"round_id": rounds}),
+        job.read("ranks") if job.cfg.frontier.scorer == "product" else None,
     )
 
 

@@ -19,7 +19,7 @@ from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.rules.frontier.due_rows import ROW, select_due_sql
 from crawlkit.rules.frontier.overlap import buckets_beside
-from crawlkit.rules.frontier.priority import points_sql
+from crawlkit.rules.frontier.priority import score_sql, weight_sql
 from crawlkit.rules.frontier.schedule import listed_classes
 from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.rules.render.waiting_pages import DOCUMENTS, documents_sql, origins_sql, renders_sql
@@ -35,6 +35,7 @@ READS = (
     "fetchlist",
     "host_ranks",
     "hostdb",
+    "ranks",
     "robots",
 )
 WRITES = ("commands", "crawldb_log", "fetchlist", "hostdb")
@@ -60,6 +61,7 @@ class Tables:
 
     rows: crawldb as folded with its log. other_hosts: hostdb of the buckets that nobody has
     claimed. taken: buckets that other rounds have claimed. captures: those of the rounds named.
+    ranks: for the scorer product.
     """
 
     rows: Frame
@@ -69,6 +71,7 @@ class Tables:
     other_hosts: Frame
     taken: Collection[int] = ()
     captures: Callable[[Sequence[str]], Frame] | None = None
+    ranks: Frame | None = None
 
 
 @dataclass(frozen=True)
@@ -142,10 +145,11 @@ def _choose(
 ) -> Frame:
     """Rows of `select_due`, and such rows of pages to be rendered."""
     at, named = (round_.now, clock_now), (tables.hostdb, tables.host_ranks)
-    due = select_due(rows, *named, cfg, *at, round_.seed, orders.policies)
+    due = select_due(rows, *named, cfg, *at, round_.seed, orders.policies, tables.ranks)
     if not cfg.render.enabled:
         return due
-    engine, sql = rows.engine, renders_sql(cfg, *at, points_sql(round_.now), ROW)
+    scores = score_sql(cfg, round_.now), weight_sql(cfg, "r.", "CAST(NULL AS double)")
+    engine, sql = rows.engine, renders_sql(cfg, *at, *scores, ROW)
     wanted = engine.query(sql, rows=rows, hostdb=named[0], host_ranks=named[1])
     ids = [r["capture_id"] for r in wanted.select("capture_id").rows()]
     rounds = sorted({i.rsplit("-", 3)[0] for i in ids})
@@ -207,6 +211,7 @@ def select_due(
     clock_now: float,
     seed: int,
     policies: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    ranks: Frame | None = None,
 ) -> Frame:
     """crawldb rows of a round with score and explore: due, allowed, capped for each host, within
     the round's budget.
@@ -218,9 +223,11 @@ def select_due(
         rows: `mark_orders`.
         now: nominal time (schedules). clock_now: real time (politeness).
         policies: the operator's quotas by host.
+        ranks: the table of this name, which the scorer product needs.
     """
     engine = rows.engine
-    names = ("quota_max", "cycle_quota_max", "delay_s", "parallel")
+    names = ("quota_max", "cycle_quota_max", "delay_s", "parallel", "weight")
+    more = {} if ranks is None else {"ranks": ranks}
     quotas = [
         (host, registered_domain(host), *(p.get(name) for name in names))
         for host, p in policies.items()
@@ -234,12 +241,13 @@ def select_due(
         classes=engine.from_rows(
             "host string, class string", sorted(listed_classes(cfg.schedule).items())
         ),
+        **more,
     )
 
 
 _QUOTAS = (
     "host string, domain string, quota_max bigint, cycle_quota_max bigint, delay_s double,"
-    " parallel int"
+    " parallel int, weight double"
 )
 
 

@@ -104,7 +104,7 @@ def update(
     )
     seen = seen_of(done, pages, captures, duplicates)
     row = ", ".join(f"f.{c.name}" for c in ROW)
-    both = ", ".join(f"s.{_PREFIX}{name}" for name in _SEEN)
+    both = ", ".join([f"f.score AS {_PREFIX}score", *(f"s.{_PREFIX}{name}" for name in _SEEN)])
     planned = fetchlist.engine.query(
         f"""
         SELECT {row}, {both} FROM {{fetchlist}} AS f JOIN {{seen}} AS s ON f.url_key = s.url_key
@@ -126,7 +126,7 @@ def _next_rows(round_: Round, cfg: Config, rows: Iterator[Row]) -> Iterator[dict
         "force": False,
     }
     for r in rows:
-        seen = {name: r.pop(_PREFIX + name) for name in _SEEN}
+        seen = {name: r.pop(_PREFIX + name) for name in ("score", *_SEEN)}
         yield next_row(r, seen, round_.now, cfg) | same
 
 

@@ -20,8 +20,8 @@ MAX_TRIES = 100
 class Orders(NamedTuple):
     """hosts, domains: name -> reason.
 
-    policies: host -> delay_s, parallel, quota_max, cycle_quota_max, recrawl (null or absent: as
-        configured).
+    policies: host -> delay_s, parallel, quota_max, cycle_quota_max, recrawl, weight (null or
+        absent: as configured).
     """
 
     hosts: Mapping[str, str]
@@ -69,6 +69,7 @@ def _policy(p: Mapping[str, Any]) -> dict[str, Any]:
         "delay_s": None if delay_s is None else float(delay_s),
         "parallel": max(1, int(parallel or 1)),
         **quotas,
+        "weight": None if p.get("weight") is None else float(p["weight"]),
         "recrawl": None if p.get("recrawl") is None else str(p["recrawl"]),
     }
 

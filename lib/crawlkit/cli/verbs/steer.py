@@ -291,6 +291,9 @@ def _host_set(
     exempt: Annotated[
         bool, typer.Option("--exempt", help="An own site: no delay, no quota; robots.txt holds.")
     ] = False,
+    weight: Annotated[
+        Optional[float], typer.Option("--weight", help="Scores of its pages are multiplied by it.")
+    ] = None,
     recrawl: Annotated[
         Optional[str],
         typer.Option("--recrawl", help="minutes, hours, days, weeks or manual (only if forced)."),
@@ -302,8 +305,8 @@ def _host_set(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Set a host's pace, and how often its pages are fetched again; what is left out is as
-    configured.
+    """Set a host's pace, weight, and how often its pages are fetched again; what is left out is
+    as configured.
     """
     _send(
         "host_set",
@@ -315,6 +318,7 @@ def _host_set(
             "cycle_quota_max": cycle_quota_max,
             "exempt": exempt,
             "recrawl": recrawl,
+            "weight": weight,
         },
         data,
         config,

@@ -52,8 +52,8 @@ def check(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
     seeds, recrawl, hint, boost: urls (a list), priority, boost; seeds: depth, mode, source, time,
     metadata too. block, unblock, complain: host or
     domain, reason; complain: action (block or slow). host_set: host, delay_s, parallel, quota_max,
-    cycle_quota_max, recrawl (null or absent: as configured), exempt (an own site: what is left out
-    is no delay and no quota; robots.txt holds). pause, resume, abandon: round_id.
+    cycle_quota_max, recrawl, weight (null or absent: as configured), exempt (an own site: what is
+    left out is no delay and no quota; robots.txt holds). pause, resume, abandon: round_id.
     """
     if verb in URL_VERBS:
         return _urls(verb, given, cfg)
@@ -182,7 +182,8 @@ def _policy(given: Mapping[str, Any]) -> dict[str, Any]:
     if recrawl is not None and recrawl not in get_args(Category):
         raise BadCommand(f"recrawl: {recrawl!r:.40}: expected {', '.join(get_args(Category))}")
     pace = {"delay_s": delay_s, "parallel": 1 if parallel is None else int(parallel)}
-    return pace | quotas | {"recrawl": recrawl}
+    weight = _number(given, "weight", 0.0, 100.0)
+    return pace | quotas | {"recrawl": recrawl, "weight": weight}
 
 
 def host_name(text: Any, field: str = "host") -> str:

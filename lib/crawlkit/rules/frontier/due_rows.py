@@ -7,7 +7,7 @@ from __future__ import annotations
 from crawlkit.config.whole import Config
 from crawlkit.outcomes import Reason
 from crawlkit.rules.frontier.lifecycle import GIVEN_BACK
-from crawlkit.rules.frontier.priority import points_sql
+from crawlkit.rules.frontier.priority import class_sql, score_sql, weight_sql
 from crawlkit.rules.politeness.host_state import domain_left_sql, pages_left_sql, used_sql
 from crawlkit.tables import TABLES
 
@@ -28,11 +28,16 @@ def select_due_sql(cfg: Config, now: float, clock_now: float, seed: int) -> str:
 
 
 ROW = ", ".join(TABLES["crawldb"].column_names)
-# a URL that a dead task gave back comes with those of class 1
-EFFECTIVE_CLASS = (
-    f"CASE WHEN array_contains(flags, '{GIVEN_BACK}') THEN least(priority_class, 1)"
-    " ELSE priority_class END"
-)
+
+
+def _class_sql(cfg: Config) -> str:
+    """The class by which rows are ordered; what a dead task gave back comes with those of class
+    1.
+    """
+    own = class_sql(cfg)
+    return f"CASE WHEN array_contains(flags, '{GIVEN_BACK}') THEN least({own}, 1) ELSE {own} END"
+
+
 _MORE = "quality, class, urgent, not_before, host_delay_ms, score"
 
 
@@ -49,12 +54,16 @@ def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
     budget_s = cfg.round.minutes * 60
     now_us, end_us = round(clock_now * 1e6), round((clock_now + budget_s) * 1e6)
     day, cycle = pages_left_sql(cfg.politeness, clock_now, clock_now + budget_s)
+    parent, ranks = "CAST(NULL AS bigint)", ""
+    if cfg.frontier.scorer == "product":
+        parent, ranks = "a.inlinks", " LEFT JOIN {ranks} AS a ON r.parent_key = a.url_key"
     own_delay_ms = f"CAST({cfg.politeness.delay_s * 1e3!r} AS double)"
     return f"""
         due AS (
             SELECT /*+ BROADCAST(h, k, q, w) */ r.*,
                 coalesce(q.delay_s * 1e3, greatest(coalesce(h.delay_ms, 0), {own_delay_ms}))
                     AS host_delay_ms, coalesce(q.parallel, 1) AS parallel,
+                {weight_sql(cfg, "r.", "q.weight")} AS weight, {parent} AS parent_inlinks,
                 h.quota_used, h.quota_day, h.cycle_used, h.cycle_day,
                 q.quota_max, q.cycle_quota_max, coalesce(k.quality, 5e-1) AS quality,
                 coalesce(w.class, h.class, 'generic') AS class,
@@ -66,7 +75,7 @@ def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
                 END AS barred_reason
             FROM {{rows}} AS r
             LEFT JOIN {{hostdb}} AS h ON r.host = h.host
-            LEFT JOIN {{host_ranks}} AS k ON r.host = k.host
+            LEFT JOIN {{host_ranks}} AS k ON r.host = k.host{ranks}
             LEFT JOIN {{quotas}} AS q ON r.host = q.host
             LEFT JOIN {{classes}} AS w ON r.host = w.host
             WHERE r.next_fetch <= timestamp_micros({round(now * 1e6)})
@@ -74,7 +83,7 @@ def _due_sql(cfg: Config, now: float, clock_now: float) -> str:
         ),
         scored AS (
             SELECT {ROW}, quality, class, urgent, not_before, host_delay_ms, parallel,
-                barred_reason, {points_sql(now)} AS score, {day} AS of_day, {cycle} AS of_cycle,
+                barred_reason, {score_sql(cfg, now)} AS score, {day} AS of_day, {cycle} AS of_cycle,
                 CASE WHEN host_delay_ms > 0
                     THEN (floor({budget_s} * 1e3 / host_delay_ms) + 1) * parallel END AS fits
             FROM due
@@ -98,7 +107,7 @@ def _capped_sql(cfg: Config) -> str:
             SELECT *, CASE WHEN barred_reason IS NULL THEN fits_all ELSE 0 END AS cap,
                 count(*) OVER (PARTITION BY host) AS of_host,
                 row_number() OVER (PARTITION BY host ORDER BY
-                    urgent DESC, {EFFECTIVE_CLASS}, score DESC, depth, url_key) AS host_pos
+                    urgent DESC, {_class_sql(cfg)}, score DESC, depth, url_key) AS host_pos
             FROM limited
         ),
         capped AS (
@@ -128,7 +137,7 @@ def _shared_sql(cfg: Config, clock_now: float) -> str:
             SELECT /*+ BROADCAST(u, o) */ c.*, u.day_used, u.cycle_used, o.quota_max,
                 o.cycle_quota_max,
                 row_number() OVER (PARTITION BY c.domain ORDER BY left_out IS NOT NULL,
-                    urgent DESC, {EFFECTIVE_CLASS}, score DESC, depth, url_key) AS domain_pos
+                    urgent DESC, {_class_sql(cfg)}, score DESC, depth, url_key) AS domain_pos
             FROM capped AS c
             LEFT JOIN used_quotas AS u ON c.domain = u.domain
             LEFT JOIN ordered_quotas AS o ON c.domain = o.domain
@@ -152,7 +161,7 @@ def _budget_sql(cfg: Config, seed: int) -> str:
     return f"""
         ordered AS (
             SELECT *, row_number() OVER (ORDER BY left_out IS NOT NULL, urgent DESC,
-                {EFFECTIVE_CLASS}, score DESC, depth, url_key) AS pos
+                {_class_sql(cfg)}, score DESC, depth, url_key) AS pos
             FROM shared
         ),
         drawn AS (

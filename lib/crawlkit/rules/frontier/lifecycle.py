@@ -10,6 +10,7 @@ from typing import Any
 
 from crawlkit.config import Config
 from crawlkit.outcomes import Outcome, Reason, State
+from crawlkit.rules.frontier.priority import class_of
 from crawlkit.rules.frontier.retry import Action, url_retry
 from crawlkit.rules.frontier.schedule import (
     FORCED,
@@ -138,8 +139,8 @@ def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: C
     seen: outcome, reason, detail, status, sent_url (null: as `url`), and for stored copies
     record_type, truncated, body_sha256, text_sha256, payload_digest, simhash, etag, last_modified,
     content_type, content_length, capture_id, fetched_at, outlinks, page_flags, retry_wait_s,
-    host_class (as planned), is_duplicate. kind: of the planned request. render_worth: pages that
-    need a browser are rendered.
+    host_class and score (as planned), is_duplicate. kind: of the planned request. render_worth:
+    pages that need a browser are rendered.
     """
     outcome = Outcome(seen["outcome"])
     if outcome is Outcome.DEFERRED:  # given back as it was
@@ -163,7 +164,8 @@ def _class(row: Mapping[str, Any], seen: Mapping[str, Any], cfg: Config) -> str:
 
 
 def _first_interval_s(row: Mapping[str, Any], seen: Mapping[str, Any], cfg: Config) -> float:
-    return initial_interval_s(row["priority_class"], _class(row, seen, cfg), cfg.schedule)
+    priority_class = class_of(row["priority_class"], seen.get("score"), cfg)
+    return initial_interval_s(priority_class, _class(row, seen, cfg), cfg.schedule)
 
 
 def _due(row: Mapping[str, Any], at: float, cfg: Config) -> float | None:

@@ -55,22 +55,24 @@ def with_ordered(cfg: Config, policies: Mapping[str, Mapping[str, Any]]) -> Conf
     return cfg.model_copy(update={"schedule": schedule})
 
 
-def category_sql(cfg: Schedule) -> str:
-    """`category_of` as SQL over url and host."""
-    keys = sorted(cfg.recrawl, key=lambda k: (-len(k), k))
-    tests = [(f"left(url, {len(k)}) = '{k}'", cfg.recrawl[k]) for k in keys if "://" in k]
+def setting_sql(settings: Mapping[str, str], row: str = "") -> str | None:
+    """A CASE over url and host of a row; None: there are no settings.
+
+    settings: start of a URL, host, `*.suffix` or `*` -> SQL of the value; the longest start counts,
+    then the host, then the longest suffix. row: its name with a dot.
+    """
+    keys = sorted(settings, key=lambda k: (-len(k), k))
+    tests = [(f"left({row}url, {len(k)}) = '{k}'", settings[k]) for k in keys if "://" in k]
     hosts = [k for k in keys if "://" not in k and not k.startswith("*")]
-    for category in sorted({cfg.recrawl[k] for k in hosts}):
-        names = ", ".join(f"'{k}'" for k in hosts if cfg.recrawl[k] == category)
-        tests.append((f"host IN ({names})", category))
+    for value in sorted({settings[k] for k in hosts}):
+        names = ", ".join(f"'{k}'" for k in hosts if settings[k] == value)
+        tests.append((f"{row}host IN ({names})", value))
     suffixes = [k for k in keys if k.startswith("*.")]
-    tests += [(f"right(host, {len(k) - 1}) = '{k[1:]}'", cfg.recrawl[k]) for k in suffixes]
-    if "*" in cfg.recrawl:
-        tests.append(("true", cfg.recrawl["*"]))
-    if not tests:
-        return "CAST(NULL AS string)"
-    whens = " ".join(f"WHEN {test} THEN '{then}'" for test, then in tests)
-    return f"CASE {whens} END"
+    tests += [(f"right({row}host, {len(k) - 1}) = '{k[1:]}'", settings[k]) for k in suffixes]
+    if "*" in settings:
+        tests.append(("true", settings["*"]))
+    whens = " ".join(f"WHEN {test} THEN {then}" for test, then in tests)
+    return f"CASE {whens} END" if tests else None
 
 
 def next_fetch_sql(cfg: Schedule) -> str:
@@ -79,7 +81,8 @@ def next_fetch_sql(cfg: Schedule) -> str:
     What was never fetched, waits for a retry or is wanted by an operator stays as it is. A manual
     one is never due; one that is manual no more is due by its interval.
     """
-    category, kind = category_sql(cfg), "coalesce(fetch_kind, 'page')"
+    named = setting_sql({key: f"'{category}'" for key, category in cfg.recrawl.items()})
+    category, kind = named or "CAST(NULL AS string)", "coalesce(fetch_kind, 'page')"
     ceilings = " ".join(f"WHEN '{c}' THEN {bounds_s(c, cfg)[1]!r}" for c in _BOUND)
     ceiling = f"CASE WHEN {kind} = 'page' THEN CASE {category} {ceilings} END END"
     kept = ", ".join(f"'{s}'" for s in (State.FETCHED, State.REDIRECTED, State.ROBOTS_SKIPPED))

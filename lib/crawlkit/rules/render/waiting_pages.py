@@ -40,18 +40,21 @@ def due_sql(renders: bool) -> str:
     return f"CASE WHEN {WAITS} THEN last_fetch ELSE next_fetch END" if renders else "next_fetch"
 
 
-def renders_sql(cfg: Config, now: float, clock_now: float, score: str, row: str) -> str:
+def renders_sql(  # noqa: PLR0913 - the parts of one query
+    cfg: Config, now: float, clock_now: float, score: str, weight: str, row: str
+) -> str:
     """Rows of {rows} (with stopped, urgent) to be rendered, with what the fetch list needs.
 
-    now: nominal time, clock_now: real time (Unix s). score: SQL of the priority score. row: the
-    columns of crawldb.
+    now: nominal time, clock_now: real time (Unix s). score: SQL of the priority score, weight: of
+    an operator's weight. row: the columns of crawldb.
     """
     end_us = round((clock_now + cfg.round.minutes * 60) * 1e6)
     return f"""
         WITH waiting AS (
             SELECT /*+ BROADCAST(h, k) */ r.*, coalesce(h.delay_ms, 0) AS host_delay_ms,
                 coalesce(k.quality, 5e-1) AS quality, 'generic' AS class,
-                coalesce(h.renders, 0) AS renders
+                coalesce(h.renders, 0) AS renders, {weight} AS weight,
+                CAST(NULL AS bigint) AS parent_inlinks
             FROM {{rows}} AS r
             LEFT JOIN {{hostdb}} AS h ON r.host = h.host
             LEFT JOIN {{host_ranks}} AS k ON r.host = k.host
