@@ -54,8 +54,8 @@ class RowWeb:
     def __exit__(self, *exc: object) -> None:
         self.server.stop()
 
-    def cfg(self, **changes: Any) -> Any:
-        """The settings, with some changed (`section__key`)."""
+    def cfg_keys(self, **changes: Any) -> dict[str, Any]:
+        """The settings by key, with some changed (`section__key`)."""
         keys = {
             "agent.name": "crawlkit-test",
             "fetch.connect_to": {h: f"{a}:{self.server.port}" for h, a in self.hosts.items()},
@@ -70,6 +70,11 @@ class RowWeb:
         }
         for name, value in {**self.settings, **changes}.items():
             keys[name.replace("__", ".")] = value
+        return keys
+
+    def cfg(self, **changes: Any) -> Any:
+        """The settings, with some changed (`section__key`)."""
+        keys = self.cfg_keys(**changes)
         return parse_config("", "test", tuple(f"{k}={json.dumps(v)}" for k, v in keys.items()))
 
     def job(self, **changes: Any) -> Job:

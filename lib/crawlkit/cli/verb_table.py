@@ -13,7 +13,7 @@ PANELS = {
     ).split(),
     "Check": "normalize scope-test robots config agent-page audit reconcile doctor plan".split(),
     "Export": "export cdxj".split(),
-    "Upkeep": "maintain rebuild rebucket purge jars".split(),
+    "Upkeep": "maintain rebuild reparse rebucket purge jars".split(),
     "Stages": "open inject generate fetch commit parse dedup update rank report".split(),
 }
 
@@ -198,6 +198,10 @@ VERBS: dict[str, tuple[str, str]] = {
             " crawl from its WARC files."
         ),
     ),
+    "reparse": (
+        "upkeep",
+        "Read stored pages of closed rounds again, by the parser of today; nothing is fetched.",
+    ),
     "rebucket": (
         "upkeep",
         (
@@ -254,6 +258,7 @@ EXAMPLES = (
     "crawlkit queues --data site --limit 50",
     "crawlkit freshness --data site --limit 50",
     "crawlkit status --data site",
+    "crawlkit reparse r000001 --data site",
     "crawlkit audit --data site",
     "crawlkit normalize 'HTTP://Site.Example:80/a/../b?utm_source=x'",
     "crawlkit scope-test https://site.example/a/a/a/a/a --set scope.max_depth=5",

@@ -38,7 +38,9 @@ def parse(job: OpenCrawl, round_: Round) -> Counts:
     """WARC records -> pages, links, found rows, rejects."""
     writers = {name: job.tables.writer(name) for name in ("pages", "links", "rejects")}
     read = RecordReader(job.crawl.warc)
-    made = parse_stage.parse(_items(job, round_), read, job.cfg, round_.now, writers, round_.id)
+    made = parse_stage.parse(
+        items_to_parse(job, round_), read, job.cfg, round_.now, writers, round_.id
+    )
     with job.engine.keep(made) as rows:
         reported = rows.where("found IS NULL").select("added", "counted").rows()
         files: dict[str, list[Any]] = {name: [] for name in writers}
@@ -50,7 +52,7 @@ def parse(job: OpenCrawl, round_: Round) -> Counts:
     return parse_stage.count_parsed(r["counted"] for r in reported if r["counted"])
 
 
-def _items(job: OpenCrawl, round_: Round) -> Frame:
+def items_to_parse(job: OpenCrawl, round_: Round) -> Frame:
     sitemaps = (job.crawl.mark(round_, "generate") or {}).get("sitemaps", 0)
     vouching = parse_stage.vouching_origins(job.read("robots")) if sitemaps else None
     captures, listed = job.of_round("captures", round_), job.of_round("fetchlist", round_)
@@ -81,23 +83,38 @@ def _commit_parsed(
 
 
 # -- dedup -----------------------------------------------------------------------------
+_COMPARED = "url_key url capture_id text_sha256 simhash minhash canonical flags".split()
+
+
 def dedup(job: OpenCrawl, round_: Round) -> Counts:
     """The round's pages against everything known -> contents, sim_bands, similar, duplicates."""
-    columns = "url_key url capture_id text_sha256 simhash minhash canonical flags".split()
     blocks_cut = 0
-    with job.engine.keep(job.of_round("pages", round_).select(*columns)) as pages:
+    with job.engine.keep(job.of_round("pages", round_).select(*_COMPARED)) as pages:
         counted = pages.select("count(*) AS n", "count(text_sha256) AS texts").rows()[0]
         n, texts = counted["n"], counted["texts"]
         captures = job.of_round("captures", round_).where(dedup_stage.REDIRECTS)
         redirects = captures.count()
         if n or redirects:
             with job.crawl.lock:
-                _write_bands(job, round_, pages, captures)
-                blocks_cut = _write_similar(job, round_)
+                blocks_cut = _compare(job, round_, pages, captures)
                 write_clusters(job, round_)
     members = cluster.count_members(job.read("duplicates"))
     n += redirects
     return {"rows_in": n, "rows_out": n, "texts": texts, **members, "blocks_cut": blocks_cut}
+
+
+def compare_again(job: OpenCrawl, round_: Round) -> None:
+    """The round's pages against everything known, once more; `write_clusters` is to follow."""
+    pages = job.of_round("pages", round_).select(*_COMPARED)
+    captures = job.of_round("captures", round_).where(dedup_stage.REDIRECTS)
+    with job.engine.keep(pages) as kept, job.crawl.lock:
+        _compare(job, round_, kept, captures)
+
+
+def _compare(job: OpenCrawl, round_: Round, pages: Frame, captures: Frame) -> int:
+    """Write contents, sim_bands and similar of a round; how many blocks were cut."""
+    _write_bands(job, round_, pages, captures)
+    return _write_similar(job, round_)
 
 
 def _write_bands(job: OpenCrawl, round_: Round, pages: Frame, captures: Frame) -> None:

@@ -65,7 +65,7 @@ def forget_rows(job: Job, target: Target, lost: Sequence[Mapping[str, Any]]) -> 
     rows = reduce_rows(job.read("crawldb", part), log)
     marked = _mark_refetched(target.mark(rows), [(key, copy) for key, copy, _ in copies])
     job.tables.replace("crawldb", _forget(marked), part)
-    _update_buckets(job, buckets)
+    update_buckets(job, buckets)
     _drop_folded(job, target)
     return len(copies)
 
@@ -113,7 +113,7 @@ def _forget(rows: Frame) -> Frame:
     return change(rows, changed)
 
 
-def _update_buckets(job: Job, buckets: list[int]) -> None:
+def update_buckets(job: Job, buckets: list[int]) -> None:
     """Rewrite the summaries of some buckets: every round's log is folded into them now."""
     through = max((job.crawl.round(r).no for r in job.crawl.round_ids()), default=0)
     columns = TABLES["buckets"].column_names

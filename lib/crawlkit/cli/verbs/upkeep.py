@@ -1,4 +1,4 @@
-"""Verbs beside the rounds: rebuild, rebucket, purge, import, audit, reconcile, serve."""
+"""Verbs beside the rounds: rebuild, reparse, rebucket, purge, import, audit, reconcile, serve."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from crawlkit.upkeep.purge import purge as purge_stored, purge_text
 from crawlkit.upkeep.rebucket import rebucket_command, rebucket_text
 from crawlkit.upkeep.rebuild import rebuild_command, rebuild_text
 from crawlkit.upkeep.reconcile import reconcile as compare, reconcile_text
+from crawlkit.upkeep.reparse import reparse as read_again, reparse_text
 
 Form = Annotated[
     str,
@@ -108,6 +109,26 @@ def rebucket(
         buckets, data, read_config(data, config, set_, engine), Progress(as_json)
     )
     emit(done, as_json, rebucket_text)
+
+
+@app.command()
+@report_errors
+def reparse(
+    rounds: Annotated[
+        Optional[list[str]], typer.Argument(metavar="[ROUND]...", help="Closed rounds; none: all.")
+    ] = None,
+    data: Data = DEFAULT_DATA,
+    config: ConfigFile = None,
+    set_: Sets = None,
+    engine: EngineName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read stored pages of closed rounds again, by the parser of today; nothing is fetched."""
+    settings = read_settings(data, config, set_, engine)
+    find_crawl(data, settings.config)
+    with open_job(data, settings, as_json) as job:
+        done = read_again(job, rounds or ())
+    emit(done, as_json, reparse_text)
 
 
 @app.command()
