@@ -127,7 +127,9 @@ def test_the_figures_of_a_round():
         "stored": 100,
         "bytes_last_day": 12345,
     }
-    assert round_values(figures, {"slots": 2, "dns_lookups": 100, "dns_hits": 95}, 30.0, 50) == {
+    assert round_values(
+        figures, {"slots": 2, "bytes": 600, "dns_lookups": 100, "dns_hits": 95}, 30.0, 50
+    ) == {
         "frontier_urls": 7,
         "known_urls": 900,
         "render_queue": 7,
@@ -135,6 +137,7 @@ def test_the_figures_of_a_round():
         "round_workers": 2,
         "round_error_share": 0.1,
         "round_pages_per_s": 3.0,
+        "round_bytes_per_s": 20.0,
         "round_throttled_share": 0.1,
         "round_latency_ms": 250.0,
         "round_dns_hit_share": 0.95,

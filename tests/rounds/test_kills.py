@@ -320,7 +320,7 @@ def counted(mark: dict) -> dict:
     return {
         k: v
         for k, v in mark.items()
-        if k not in ("stage", "started", "ended", "cpu_s", "round_id", "repeated")
+        if k not in ("stage", "started", "ended", "cpu_s", "memory_bytes", "round_id", "repeated")
     }
 
 

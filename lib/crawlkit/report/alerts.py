@@ -144,6 +144,7 @@ def round_values(
         out["round_error_share"] = figures["failed"] / tried
         if fetch_wall_s:
             out["round_pages_per_s"] = figures["pages"] / fetch_wall_s
+            out["round_bytes_per_s"] = fetched.get("bytes", 0) / fetch_wall_s
     if figures["answers"] >= min_answers:
         out |= {
             "round_throttled_share": figures["throttled"] / figures["answers"],

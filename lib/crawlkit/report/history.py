@@ -97,6 +97,11 @@ def make_metrics(
         for k in ("wall_s", "cpu_s")
     ]
     rows += [
+        ("stage_memory_bytes", {"stage": s["stage"]}, json.loads(s["counts"]).get("memory_bytes"))
+        for s in stages
+        if s["round_id"] == round_.id
+    ]
+    rows += [
         ("urls_left_out", {"reason": reason}, n)
         for s in stages
         if (s["round_id"], s["stage"]) == (round_.id, "generate")

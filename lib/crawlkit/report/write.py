@@ -23,7 +23,14 @@ from crawlkit.report.freshness import freshness_queries
 from crawlkit.report.history import make_metrics, read_history
 from crawlkit.report.host_lines import tell_hosts
 from crawlkit.report.html_page import render
-from crawlkit.report.metrics import live_values
+from crawlkit.report.metrics import (
+    disk_rows,
+    dns_rows,
+    live_values,
+    queues_sql,
+    quotas_sql,
+    round_rows,
+)
 from crawlkit.report.queries import (
     IS_ERROR,
     OF_HISTORY,
@@ -57,6 +64,7 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
         data = _ask(job, queries, frames)
         rounds, stages = read_history(job, round_)
         metrics = make_metrics(data, stages, round_) + _round_metrics(job, round_, frames, told)
+        metrics += _more_metrics(job, round_, frames, data["hosts"])
     values = {m["name"]: m["value"] for m in metrics if m["labels"] == "{}"}
     alerts = evaluate(load_rules(), values, job.cfg.alerts)
     written = {"round_id": [r["round_id"] for r in rounds]}
@@ -136,6 +144,24 @@ def _round_metrics(
     return [
         {"round_id": round_.id, "name": n, "labels": "{}", "value": float(v)}
         for n, v in values.items()
+    ]
+
+
+def _more_metrics(job: OpenCrawl, round_: Round, frames: dict[str, Frame], hosts: Rows) -> Rows:
+    """Rates, latencies, queues, quotas and disks."""
+
+    def ask(sql: str) -> Rows:
+        return job.engine.query(over_frames(sql), **frames).rows()
+
+    found = round_rows(
+        ask(read_sql("round_figures", round_.id))[0], ask(queues_sql(round_.now)), hosts
+    )
+    quotas = ask(quotas_sql(job.cfg.politeness, time.time()))[0]
+    found += [(name, {}, value or 0.0) for name, value in quotas.items()]
+    found += dns_rows(job.crawl.mark(round_, "fetch") or {}) + disk_rows(job.crawl)
+    return [
+        {"round_id": round_.id, "name": n, "labels": json.dumps(labels), "value": float(v)}
+        for n, labels, v in found
     ]
 
 

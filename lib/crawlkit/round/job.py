@@ -15,7 +15,7 @@ from crawlkit.model import Round
 from crawlkit.report import write as report_stage
 from crawlkit.round import page_stages, plan_stages
 from crawlkit.round.counts import Counts, check_sum
-from crawlkit.runtime.cpu_time import cpu_s, process_tree
+from crawlkit.runtime.cpu_time import cpu_s, peak_memory_bytes, process_tree
 from crawlkit.stages import commit, dedup, fetch, generate, inject, parse, rank, update
 
 AFTER_CLOSE = ("rank", "report")  # stages that may run again once their round is closed
@@ -99,6 +99,7 @@ class Job(OpenCrawl):
             "started": started,
             "ended": time.time(),
             "cpu_s": round(cpu_s(before, process_tree()), 2),
+            "memory_bytes": peak_memory_bytes(),
         }
 
     def find_stale(self, stage: str, round_: Round) -> list[str]:

@@ -1,7 +1,10 @@
-"""CPU time of a process tree between two looks at /proc, whatever begins or ends in between."""
+"""CPU time of a process tree between two looks at /proc, whatever begins or ends in between; and
+its memory.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +40,16 @@ def process_tree() -> dict[int, Used]:
             out[pid] = every[pid]
         todo += children.get(pid, [])
     return out
+
+
+def peak_memory_bytes() -> int:
+    """The most resident memory of each process of the tree, summed; 0 where /proc is missing."""
+    total = 0
+    for pid in process_tree():
+        with contextlib.suppress(OSError, ValueError):
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            total += sum(int(t.split()[1]) * 1024 for t in lines if t.startswith("VmHWM:"))
+    return total
 
 
 def cpu_s(before: dict[int, Used], now: dict[int, Used]) -> float:

@@ -71,6 +71,8 @@ def run_slot(
         earlier = read_earlier(io.objects, round_id, slot)
         left = [i for i in items if (i.url_key, i.kind) not in earlier.done]
         counts = {"planned": len(items), "done_before": len(items) - len(left)}
+        if quiet_since > -math.inf:
+            counts["lease_expiries"] = 1
         if not left:
             return counts
         attempt = claim_attempt(io.objects, round_id, slot, holder)

@@ -33,6 +33,7 @@ FAIL_S = 30.0  # RFC 2308 7.1: at most five minutes
 MAX_STALE_S = 86_400.0
 REFRESH_SHARE = 0.1  # a hot name is queried again within the last tenth of its lifetime
 REFRESH_MIN_HITS = 3
+QUERY_MS = (3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000)  # queries are counted by their time
 MAX_QUESTIONS = 50  # at once: a slot queries all its hosts ahead of their first requests
 _SYSTEM_TTL_S = 60.0
 
@@ -90,7 +91,7 @@ class Resolver:
         self._entries: dict[str, _Entry] = {}
         self._asking: dict[str, asyncio.Task[Lookup]] = {}
         self._turns = asyncio.Semaphore(MAX_QUESTIONS)
-        self.counts: Counter[str] = Counter()  # lookups, hits, queries, failures, stale, refreshed
+        self.counts: Counter[str] = Counter()  # lookups, hits, queries, ...
 
     async def resolve(self, name: str) -> Lookup:
         """Addresses of a host name (lower case, ASCII). Raises Refused (DNS_NXDOMAIN, DNS_FAIL)."""
@@ -149,6 +150,9 @@ class Resolver:
         async with self._turns:
             asked = self._clock()
             lookup = await self._query(name)
+            took_ms = (self._clock() - asked) * 1000
+            bound = next((b for b in QUERY_MS if took_ms <= b), QUERY_MS[-1])
+            self.counts[f"ms_le_{bound}"] += 1
         old = self._entries.pop(name, None)
         true_until = asked + (
             min(lookup.ttl_s, MAX_NEGATIVE_S if lookup.error else MAX_TTL_S)
