@@ -19,6 +19,8 @@ from crawlkit.rules.frontier.slots import assign_in_regions
 from crawlkit.slot.inputs import put_progress
 
 from tests.engines import run_on
+from tests.mmdb import make_mmdb
+from tests.rounds.row_web import RowWeb, page
 
 on = run_on("spark")
 
@@ -176,3 +178,32 @@ def test_a_region_that_there_is_not_is_refused(tmp_path):
     for given in ((), ('fetch.regions={"us": []}',)):
         with pytest.raises(ConfigError, match="--region eu"):
             fetch_options("eu", load_config(None, given))
+
+
+@pytest.mark.rounds
+def test_a_region_by_the_country_of_an_address(tmp_path):
+    """Names decide in the first round; from the second on what is known of the addresses."""
+    pytest.importorskip("maxminddb")
+    file = tmp_path / "places.mmdb"
+    german = {"country": {"iso_code": "DE"}, "continent": {"code": "EU"}}
+    file.write_bytes(make_mmdb({"127.90.0.0/24": german}))
+    hosts = {"a.example": "127.90.0.1", "b.org": "127.90.1.1", "c.org": "127.90.0.2"}
+    settings = {
+        "fetch__regions": {"us": ["*"], "eu": ["country:DE"], "own": ["c.org"]},
+        "fetch__geoip": str(file),
+    }
+    with RowWeb(tmp_path / "crawl", hosts, {"engine": "local"}, **settings) as web:
+        for host in hosts:
+            web.pages[f"http://{host}/"] = page(host, "<a href=/2>two</a>")
+        planned = []
+        for now in (EPOCH, EPOCH + 60):
+            job = web.run(now, [*web.pages] if now == EPOCH else None)
+            newest = job.crawl.round(job.crawl.round_ids()[-1])
+            rows = job.of_round("fetchlist", newest).where("kind = 'page'").rows()
+            planned.append({r["host"]: r["region"] for r in rows})
+        assert planned == [
+            {"a.example": "us", "b.org": "us", "c.org": "own"},
+            {"a.example": "eu", "b.org": "us", "c.org": "own"},
+        ]
+        regions = {h: r["region"] for h, r in web.rows("hostdb", "region", key="host").items()}
+        assert regions == planned[1]

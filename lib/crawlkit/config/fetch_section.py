@@ -21,7 +21,14 @@ class Fetch(Section):
     regions: dict[str, tuple[str, ...]] = setting(
         {},
         "Region -> registered domains, *.suffix (*.de) or * that are fetched there, each region by"
-        " a `crawlkit fetch --region` of its own; what no pattern covers goes to the first.",
+        " a `crawlkit fetch --region` of its own; what no pattern covers goes to the first. With"
+        " fetch.geoip also country:DE and continent:EU (docs/operations.md).",
+    )
+    geoip: str | None = setting(
+        None,
+        "File in MaxMind's format (mmdb) that tells the country of an address; needs the extra"
+        " crawlkit[geoip]. null: regions by name alone.",
+        min_length=1,
     )
     regions_down: tuple[str, ...] = setting(
         (), "Regions that cannot fetch: their domains go to the nearest other one."

@@ -10,6 +10,7 @@ from typing import Any
 
 from crawlkit.adapters.lake.parquet import add_action
 from crawlkit.adapters.lake.sql_text import in_list
+from crawlkit.adapters.net.geo_ip import open_geo_ip
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.config.whole import Config
@@ -188,7 +189,8 @@ def _write_states(job: OpenCrawl, round_: Round, states: Frame, clock_now: float
     job.tables.replace("crawldb_log", rows, {"round_id": [round_.id], "writer": ["update"]})
     new = job.read("crawldb_log", {"round_id": [round_.id], "writer": ["update"]})
     of_round = host_rows.OfRound(listed, captures, states, new, pages, job.read("host_ranks"))
-    hosts = host_rows.host_rows(hostdb, of_round, round_, clock_now, job.cfg)
+    places_of = open_geo_ip(job.cfg.fetch)
+    hosts = host_rows.host_rows(hostdb, of_round, round_, clock_now, job.cfg, places_of)
     job.tables.replace("hostdb", hosts, part)
 
 

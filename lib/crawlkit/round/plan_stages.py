@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from crawlkit.adapters.lake.sql_text import in_list
+from crawlkit.adapters.net.geo_ip import open_geo_ip
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.free_space import free_bytes
 from crawlkit.adapters.store.objects import Objects
@@ -178,6 +179,7 @@ def _generate_tables(
         taken,
         lambda rounds: job.read("captures", {"round_id": rounds}),
         job.read("ranks") if job.cfg.frontier.scorer == "product" else None,
+        open_geo_ip(job.cfg.fetch),
     )
 
 

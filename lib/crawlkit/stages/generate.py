@@ -21,7 +21,7 @@ from crawlkit.rules.frontier.due_rows import ROW, select_due_sql
 from crawlkit.rules.frontier.overlap import buckets_beside
 from crawlkit.rules.frontier.priority import score_sql, weight_sql
 from crawlkit.rules.frontier.schedule import listed_classes
-from crawlkit.rules.frontier.slots import assign_in_regions
+from crawlkit.rules.frontier.slots import PlacesOf, assign_in_regions
 from crawlkit.rules.render.waiting_pages import DOCUMENTS, documents_sql, origins_sql, renders_sql
 from crawlkit.rules.robots.planned import Lead, find_leads, join_leads, leads_sql, robots_rows_sql
 from crawlkit.rules.url.domains import registered_domain
@@ -61,7 +61,7 @@ class Tables:
 
     rows: crawldb as folded with its log. other_hosts: hostdb of the buckets that nobody has
     claimed. taken: buckets that other rounds have claimed. captures: those of the rounds named.
-    ranks: for the scorer product.
+    ranks: for the scorer product. places_of: where an address is, for regions.
     """
 
     rows: Frame
@@ -72,6 +72,7 @@ class Tables:
     taken: Collection[int] = ()
     captures: Callable[[Sequence[str]], Frame] | None = None
     ranks: Frame | None = None
+    places_of: PlacesOf | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def generate(
             due = due.where(f"host_bucket NOT IN ({', '.join(map(str, beside))})")
             leads = [lead for lead in leads if lead.host_bucket not in beside]
             domains, left_out = _count_domains(due, hostdb, cfg, leads)
-        slot_of, _ = assign_in_regions(domains, cfg)
+        slot_of, _ = assign_in_regions(domains, cfg, tables.places_of)
         slots = engine.from_rows(
             "domain string, slot int, region string",
             [(domain, slot, region) for domain, (slot, region) in slot_of.items()],

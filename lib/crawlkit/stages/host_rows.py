@@ -13,6 +13,7 @@ from crawlkit.rules.frontier.claims import Claims, tested_sql
 from crawlkit.rules.frontier.host_classes import DAY_S, Activity, learn_class
 from crawlkit.rules.frontier.regions import region_of
 from crawlkit.rules.frontier.schedule import host_class
+from crawlkit.rules.frontier.slots import PlacesOf
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.rules.politeness.hostdb_columns import hostdb_columns
 from crawlkit.rules.render.foreign_origins import merge_origins
@@ -39,16 +40,22 @@ class OfRound(NamedTuple):
 
 
 def host_rows(
-    hostdb: Frame, of_round: OfRound, round_: Round, clock_now: float, cfg: Config
+    hostdb: Frame,
+    of_round: OfRound,
+    round_: Round,
+    clock_now: float,
+    cfg: Config,
+    places_of: PlacesOf | None = None,
 ) -> Frame:
     """hostdb rows of the round's hosts, and all other rows of their buckets unchanged.
 
     Args:
         hostdb: rows of the touched buckets only.
         clock_now: real time (Unix s), for the pace; the round's nominal time is `first_seen`.
+        places_of: where an address is; None: nobody knows.
     """
     joined = hostdb.engine.query(_joined_sql(round_.now), hostdb=hostdb, **of_round._asdict())
-    fresh = map_rows(joined, partial(_next_rows, round_, clock_now, cfg), COLUMNS)
+    fresh = map_rows(joined, partial(_next_rows, round_, clock_now, cfg, places_of), COLUMNS)
     others = hostdb.engine.query(
         "SELECT h.* FROM {hostdb} AS h"
         " ANTI JOIN (SELECT DISTINCT host FROM {planned}) AS p ON h.host = p.host",
@@ -121,10 +128,18 @@ def _is_new_sql(now: float) -> str:
 
 
 def _next_rows(
-    round_: Round, clock_now: float, cfg: Config, rows: Iterator[Row]
+    round_: Round,
+    clock_now: float,
+    cfg: Config,
+    places_of: PlacesOf | None,
+    rows: Iterator[Row],
 ) -> Iterator[dict[str, Any]]:
     for r in rows:
-        yield next_host_row(r, round_.no, round_.now, clock_now, cfg)
+        row = next_host_row(r, round_.no, round_.now, clock_now, cfg)
+        places: list[str] = []
+        if places_of is not None:
+            places = [place for ip in row["last_ips"] or () for place in places_of(ip)]
+        yield row | {"region": region_of(row["domain"], cfg.fetch, places)}
 
 
 def next_host_row(
@@ -161,7 +176,6 @@ def next_host_row(
         "class": host_class(
             row["host"], cfg.schedule, learn_class(activity, first_seen, now, cfg.schedule)
         ),
-        "region": region_of(row["domain"], cfg.fetch),
         "pages": (row["pages"] or 0) + (0 if counted else row["new_pages"] or 0),
         "requests": (row["requests"] or 0) + (0 if counted else row["new_requests"] or 0),
         "needs_js": bool(row["has_needed"] or row["needs_js"]),

@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from crawlkit.adapters.net.geo_ip import open_geo_ip
 from crawlkit.adapters.store.objects import Objects
 from crawlkit.adapters.store.parts import (
     Record,
@@ -354,6 +355,7 @@ def _rebuild_hosts(job: Job, last: Round) -> None:
             last,
             time.time(),
             job.cfg,
+            open_geo_ip(job.cfg.fetch),
         ),
     )
 

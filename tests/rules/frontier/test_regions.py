@@ -36,3 +36,13 @@ def test_the_nearest_that_is_up_takes_its_place():
     ):
         with pytest.raises(ValueError, match="fetch.regions"):
             config(**wrong)
+
+
+def test_places_decide_where_no_name_does():
+    regions = {"us": ["*", "b.example"], "eu": ["*.de", "continent:EU"], "ch": ["country:CH"]}
+    cfg = Config.model_validate({"fetch": {"regions": regions}}).fetch
+    swiss, french = ("country:CH", "continent:EU"), ("country:FR", "continent:EU")
+    assert region_of("x.org", cfg, swiss) == "ch"
+    assert region_of("x.org", cfg, french) == "eu"
+    assert region_of("x.de", cfg, swiss) == "eu"  # a suffix comes before
+    assert region_of("x.org", cfg, ("country:JP",)) == region_of("x.org", cfg) == "us"

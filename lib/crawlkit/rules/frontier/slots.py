@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from crawlkit.config import Config
 from crawlkit.rules.frontier.regions import region_of, serving
 
 Name = TypeVar("Name", str, int)
+PlacesOf = Callable[[str], Iterable[str]]
 
 
 def assign_slots(
@@ -64,19 +65,21 @@ def address_groups(rows: Mapping[Name, Mapping[str, Any]]) -> list[list[Name]]:
 
 
 def assign_in_regions(
-    domains: Iterable[Mapping[str, Any]], cfg: Config
+    domains: Iterable[Mapping[str, Any]], cfg: Config, places_of: PlacesOf | None = None
 ) -> tuple[dict[str, tuple[int, str]], list[str]]:
     """(slot, region) of each domain, and the region of each slot.
 
-    Domains that share an address have one region: that of the longest polite time.
+    Domains that share an address have one region: that of the longest polite time. places_of: an
+    address -> where it is (`region_of`); None: nobody knows.
     """
     rows = {d["domain"]: d for d in domains}
     region: dict[str, str] = {}
     for g in address_groups(rows):
-        region |= dict.fromkeys(
-            g,
-            serving(region_of(max(g, key=lambda d: (rows[d]["cost_s"], d)), cfg.fetch), cfg.fetch),
-        )
+        slowest = max(g, key=lambda d: (rows[d]["cost_s"], d))
+        places: list[str] = []
+        if places_of is not None:
+            places = [place for ip in rows[slowest]["ips"] or () for place in places_of(ip)]
+        region |= dict.fromkeys(g, serving(region_of(slowest, cfg.fetch, places), cfg.fetch))
     out: dict[str, tuple[int, str]] = {}
     regions: list[str] = []
     for name in sorted(set(region.values())):
