@@ -48,6 +48,7 @@ ELSEWHERE = {
     "fetchlist.doc_offset": ("rounds/test_renders.py", "rendered"),
     "fetchlist.not_before": ("slot/test_run.py", "not_before"),
     "hostdb.dates_at": ("rounds/test_dates_believed.py", "dates_true"),
+    "hostdb.fresh_at": ("rounds/test_row_fresh.py", "fresh_true"),
     "hostdb.reason": ("rounds/test_steering.py", "reason"),
     "hostdb.retry_after_until": ("control/test_commands.py", "retry_after_until"),
     "hostdb.slow_until": ("rounds/test_round_edges.py", "slow_until"),

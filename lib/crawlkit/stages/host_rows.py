@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from crawlkit.config import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
-from crawlkit.rules.frontier.claims import Claims, tested_sql
+from crawlkit.rules.frontier.claims import Claims, fresh_tested_sql, tested_sql
 from crawlkit.rules.frontier.host_classes import DAY_S, Activity, learn_class
 from crawlkit.rules.frontier.regions import region_of
 from crawlkit.rules.frontier.schedule import host_class
@@ -84,12 +84,7 @@ def _joined_sql(now: float) -> str:
             FROM {{captures}} GROUP BY host
         ),
         {gains_sql()},
-        dates AS (
-            SELECT f.host, count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_true,
-                count(CASE WHEN n.history LIKE '%U' THEN 1 END) AS new_false
-            FROM {{planned}} AS f JOIN {{new_rows}} AS n ON f.url_key = n.url_key
-            WHERE {tested_sql("f", "n", now)} GROUP BY f.host
-        ),
+        {_tested_sql(now)},
         activity AS (
             SELECT f.host,
                 count(CASE WHEN n.history = 'N' AND ({_is_new_sql(now)}) THEN 1 END) AS new_news,
@@ -103,7 +98,8 @@ def _joined_sql(now: float) -> str:
         )
         SELECT w.host, w.domain, w.host_bucket, {own}, s.state_json,
             h.state_json AS old_state, c.new_pages, c.new_requests,
-            d.new_true, d.new_false, a.new_news, a.new_changed, a.new_still,
+            d.new_true, d.new_false, e.new_fresh_true, e.new_fresh_false,
+            a.new_news, a.new_changed, a.new_still,
             coalesce(r.quality, 5e-1) AS new_quality,
             c.new_renders, c.render_details, n.new_gains, n.has_needed
         FROM hosts AS w
@@ -111,10 +107,29 @@ def _joined_sql(now: float) -> str:
         LEFT JOIN counts AS c ON w.host = c.host
         LEFT JOIN needs AS n ON w.host = n.host
         LEFT JOIN dates AS d ON w.host = d.host
+        LEFT JOIN freshness AS e ON w.host = e.host
         LEFT JOIN activity AS a ON w.host = a.host
         LEFT JOIN {{ranks}} AS r ON w.host = r.host
         LEFT JOIN {{hostdb}} AS h ON w.host = h.host
     """
+
+
+def _tested_sql(now: float) -> str:
+    """Visits that tested what a host says of its pages: of a date, and of how long they stay true
+    (rules/frontier/claims.py).
+    """
+    return f"""dates AS (
+            SELECT f.host, count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_true,
+                count(CASE WHEN n.history LIKE '%U' THEN 1 END) AS new_false
+            FROM {{planned}} AS f JOIN {{new_rows}} AS n ON f.url_key = n.url_key
+            WHERE {tested_sql("f", "n", now)} GROUP BY f.host
+        ),
+        freshness AS (
+            SELECT f.host, count(CASE WHEN n.history LIKE '%U' THEN 1 END) AS new_fresh_true,
+                count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_fresh_false
+            FROM {{planned}} AS f JOIN {{new_rows}} AS n ON f.url_key = n.url_key
+            WHERE {fresh_tested_sql("f", "n", now)} GROUP BY f.host
+        )"""
 
 
 def _is_new_sql(now: float) -> str:
@@ -152,12 +167,14 @@ def next_host_row(
     text = row["state_json"] or row["old_state"]
     state = HostState.from_json(text) if text else HostState(row["host"])
     dates = Claims(row["dates_true"] or 0.0, row["dates_false"] or 0.0, row["dates_at"])
+    fresh = Claims(row["fresh_true"] or 0.0, row["fresh_false"] or 0.0, row["fresh_at"])
     counted = row["updated_no"] is not None and row["updated_no"] >= round_no
     activity = Activity(
         row["news_pages"] or 0.0, row["news_at"], row["changed_at"], row["still_visits"] or 0
     )
     if not counted:
         dates = dates.after(row["new_true"] or 0, row["new_false"] or 0, now)
+        fresh = fresh.after(row["new_fresh_true"] or 0, row["new_fresh_false"] or 0, now)
         changed, still = row["new_changed"] or 0, row["new_still"] or 0
         activity = activity.after(row["new_news"] or 0, changed, still, now)
     first_seen = now if row["first_seen"] is None else row["first_seen"]
@@ -166,6 +183,9 @@ def next_host_row(
         "dates_true": dates.true,
         "dates_false": dates.false,
         "dates_at": dates.at,
+        "fresh_true": fresh.true,
+        "fresh_false": fresh.false,
+        "fresh_at": fresh.at,
         **hostdb_columns(state, clock_now, cfg),
         "state_json": text,
         "news_pages": activity.news,

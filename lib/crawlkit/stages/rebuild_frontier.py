@@ -65,7 +65,8 @@ def outcomes(captures: Frame, pages: Frame, duplicates: Frame, rounds: Frame) ->
     """
     engine = captures.engine
     query = """
-        SELECT /*+ BROADCAST(r) */ c.*, r.no, r.now, 0e0 AS retry_wait_s, false AS render_worth
+        SELECT /*+ BROADCAST(r) */ c.*, r.no, r.now, 0e0 AS retry_wait_s, false AS render_worth,
+            false AS fresh_believed
         FROM {captures} AS c JOIN {rounds} AS r ON c.round_id = r.round_id
         WHERE c.is_outcome AND c.kind <> 'robots' AND r.settled
     """

@@ -15,6 +15,7 @@ from crawlkit.config import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Outcome
+from crawlkit.rules.frontier.claims import fresh_believed_sql
 from crawlkit.rules.frontier.lifecycle import LOST, next_row
 from crawlkit.rules.render.waiting_pages import worth_sql
 from crawlkit.stages.arrow import Row, map_rows
@@ -64,6 +65,8 @@ _SEEN = {
     "is_duplicate": "d.url_key IS NOT NULL",
     "kind": "c.kind",
     "render_worth": "c.render_worth",
+    "cache_control": "c.cache_control",
+    "fresh_believed": "c.fresh_believed",
 }
 _PREFIX = "seen_"
 
@@ -92,7 +95,8 @@ def update(
         f"""
         SELECT c.*, greatest(0e0,
             CAST(get_json_object(s.state_json, '$.retry_after_until') AS double)
-            - unix_micros(c.ended) / 1e6) AS retry_wait_s, {worth} AS render_worth
+            - unix_micros(c.ended) / 1e6) AS retry_wait_s, {worth} AS render_worth,
+            {fresh_believed_sql("h", round_.now)} AS fresh_believed
         FROM {{captures}} AS c LEFT JOIN {{states}} AS s ON c.host = s.host
         LEFT JOIN {{hostdb}} AS h ON c.host = h.host
         WHERE c.is_outcome AND c.kind <> 'robots'

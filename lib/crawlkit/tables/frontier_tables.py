@@ -43,6 +43,7 @@ fetched_at timestamp | WARC-Date of the stored copy
 copy_url string | URL of the stored copy where it is not url, to which revisit records refer
 outlinks int | links found on the stored copy
 flags array<string> | duplicate_of, redirect_too_long, given_back, forced, noindex, needs_js ...
+fresh_until timestamp | until when the last answer says that it stays true (Cache-Control)
 sent_url string | how it is requested, where not as url: as found, or as the server last spelled it
 """
 
@@ -120,6 +121,9 @@ requests bigint | requests ever sent
 dates_true double | visits for a date of a sitemap or feed that found a change; halved in 30 days
 dates_false double | visits for such a date that found none; halved in 30 days
 dates_at timestamp | as of when
+fresh_true double | visits within that time that found no change; halved in 30 days
+fresh_false double | visits within that time that found one; halved in 30 days
+fresh_at timestamp | as of when
 news_pages double | pages that were new when first fetched; halved in 7 days
 news_at timestamp | as of when
 changed_at timestamp | last round in which a visit found a change or a new page

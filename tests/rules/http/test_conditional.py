@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import pytest
-from crawlkit.rules.http.conditional import conditional_headers, validators
+from crawlkit.rules.http.conditional import conditional_headers, fresh_for_s, validators
 from hypothesis import given, strategies as st
 
 DATE = "Fri, 01 Mar 2024 10:00:00 GMT"
@@ -41,3 +44,36 @@ def test_what_is_sent_is_one_line_and_unchanged(etag, modified):
     for name, value in conditional_headers(etag, modified):
         assert value == (etag if name == "If-None-Match" else modified)
         assert not set(value) & set("\r\n\0")
+
+
+@pytest.mark.parametrize(
+    ("field", "seconds"),
+    [
+        ("max-age=60", 60.0),
+        ('public, MAX-AGE = "60"', 60.0),
+        ("max-age=60, max-age=9", 60.0),
+        ("max-age=60, immutable", math.inf),
+        ("immutable", None),  # for no time
+        ("max-age=0", None),
+        ("s-maxage=60", None),
+        ("x-max-age=60", None),
+        ("no-cache, max-age=60", None),
+        ('no-cache="set-cookie", max-age=60', None),
+        ("max-age=60, no-store", None),
+        ("max-age=-1", None),
+        ("max-age=9999999999", None),
+        ("x" * 5000 + ", max-age=60", None),  # beyond what is read
+        ("", None),
+        (None, None),
+    ],
+)
+def test_how_long_an_answer_says_that_it_stays_true(field, seconds):
+    """RFC 9111 5.2.2, RFC 8246."""
+    assert fresh_for_s(field) == seconds
+
+
+def test_a_hostile_field_takes_no_time():
+    started = time.perf_counter()
+    for field in (",max-age=" * 100_000, "max-age=" + " " * 1_000_000, "=" * 1_000_000):
+        fresh_for_s(field)
+    assert time.perf_counter() - started < 0.5

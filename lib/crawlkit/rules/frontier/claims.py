@@ -1,4 +1,5 @@
-"""How far the dates are believed that a host's sitemaps and feeds give for its pages.
+"""How far a host is believed: the dates that its sitemaps and feeds give for its pages, and how
+long its pages say that they stay true (Cache-Control).
 
 A date after our copy makes a page due. The visit shows whether it was true: the page has changed,
 or it has not. A host's counts of both lose half of their weight in `HALF_LIFE_S`, so a host whose
@@ -11,6 +12,8 @@ from typing import NamedTuple
 
 HALF_LIFE_S = 30 * 86_400.0
 LEAST_PRECISION = 0.3  # below it pages keep their own interval
+FRESH_PRECISION = 0.9  # of what pages say of themselves: below it they keep their own interval
+FRESH_TESTS = 2.0  # visits within the time that found no change, at least
 MOST = 64.0  # of each count: it is forgotten in a few half-lives
 
 
@@ -42,6 +45,30 @@ def believed_sql(now: float) -> str:
     kept = f"power(5e-1, {age_s} / {HALF_LIFE_S!r})"
     true, false = "coalesce(dates_true, 0e0)", "coalesce(dates_false, 0e0)"
     return f"({true} * {kept} + 1e0) >= {LEAST_PRECISION!r} * (({true} + {false}) * {kept} + 1e0)"
+
+
+def fresh_believed_sql(row: str, now: float) -> str:
+    """Whether the pages of a host are left alone at `now` (Unix s) for as long as they say that
+    they stay true: by its row of hostdb (or none), named `row`. Only who was tested is believed.
+    """
+    age_s = f"greatest({now!r} - coalesce(unix_micros({row}.fresh_at) / 1e6, {now!r}), 0e0)"
+    kept = f"power(5e-1, {age_s} / {HALF_LIFE_S!r})"
+    true, false = (f"coalesce({row}.fresh_{name}, 0e0)" for name in ("true", "false"))
+    return (
+        f"({true} * {kept} >= {FRESH_TESTS!r}"
+        f" AND {true} >= {FRESH_PRECISION!r} * ({true} + {false}))"
+    )
+
+
+def fresh_tested_sql(row: str, new: str, now: float) -> str:
+    """Whether a visit tested that a page stays true: it was read again within that time.
+
+    row, new: as in `tested_sql`.
+    """
+    return (
+        f"{row}.state = 'fetched' AND {new}.state = 'fetched' AND {new}.n_fetch > {row}.n_fetch"
+        f" AND unix_micros({row}.fresh_until) > {round(now * 1e6)}"
+    )
 
 
 def tested_sql(row: str, new: str, now: float) -> str:

@@ -14,11 +14,13 @@ from crawlkit.rules.frontier.priority import class_of
 from crawlkit.rules.frontier.retry import Action, url_retry
 from crawlkit.rules.frontier.schedule import (
     FORCED,
+    bounds_s,
     class_of_row,
     initial_interval_s,
     is_manual,
     next_interval_s,
 )
+from crawlkit.rules.http.conditional import fresh_for_s
 from crawlkit.rules.render.foreign_origins import read_origins
 
 Row = dict[str, Any]
@@ -139,8 +141,9 @@ def next_row(row: Mapping[str, Any], seen: Mapping[str, Any], now: float, cfg: C
     seen: outcome, reason, detail, status, sent_url (null: as `url`), and for stored copies
     record_type, truncated, body_sha256, text_sha256, payload_digest, simhash, etag, last_modified,
     content_type, content_length, capture_id, fetched_at, outlinks, page_flags, retry_wait_s,
-    host_class and score (as planned), is_duplicate. kind: of the planned request. render_worth:
-    pages that need a browser are rendered.
+    cache_control, fresh_believed (whether the host's are), host_class and score (as planned),
+    is_duplicate. kind: of the planned request. render_worth: pages that need a browser are
+    rendered.
     """
     outcome = Outcome(seen["outcome"])
     if outcome is Outcome.DEFERRED:  # given back as it was
@@ -198,6 +201,8 @@ def _after_answer(
     else:
         cls = _class(row, seen, cfg)
         interval_s = next_interval_s(row["interval_s"], changed, cls, cfg.schedule)
+    fresh_s = _fresh_s(row, seen, outcome, cfg)
+    believed_s = fresh_s if seen.get("fresh_believed") else 0.0
     letter = "N" if first else "?" if changed is None else "C" if changed else "U"
     new = dict(row) | {
         "state": State.REDIRECTED if outcome is Outcome.REDIRECTED else State.FETCHED,
@@ -205,7 +210,8 @@ def _after_answer(
         "error_detail": None,
         "retries": 0,
         "interval_s": interval_s,
-        "next_fetch": _due(row, now + interval_s, cfg),
+        "next_fetch": _due(row, now + max(interval_s, believed_s), cfg),
+        "fresh_until": now + fresh_s if fresh_s else None,
         "last_fetch": now,
         "last_status": seen["status"],
         "n_fetch": (row.get("n_fetch") or 0) + 1,
@@ -220,6 +226,16 @@ def _after_answer(
         if outcome is Outcome.FETCHED or seen.get(name):
             new[name] = seen.get(name)
     return new
+
+
+def _fresh_s(
+    row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome, cfg: Config
+) -> float:
+    """How long a page says that it stays true, up to the ceiling of its class; 0: it does not."""
+    cls = _class(row, seen, cfg)
+    if outcome is Outcome.REDIRECTED or cls in ("sitemap", "feed"):
+        return 0.0
+    return min(fresh_for_s(seen.get("cache_control")) or 0.0, bounds_s(cls, cfg.schedule)[1])
 
 
 def _keep_copy(new: Row, seen: Mapping[str, Any]) -> None:

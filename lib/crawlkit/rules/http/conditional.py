@@ -1,11 +1,16 @@
-"""Validators of a stored copy and the conditional request made of them (RFC 9110 8.8, 13.1)."""
+"""Validators of a stored copy, the conditional request made of them (RFC 9110 8.8, 13.1), and for
+how long it says that it is fresh.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 
 MAX_VALIDATOR_CHARS = 1024
+MAX_DIRECTIVE_CHARS = 1024  # of a Cache-Control that are read
+_MAX_AGE = re.compile(r'max-age[ \t]*=[ \t]*"?([0-9]{1,9})"?')
 _ETAG = re.compile(
     r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"|[\x21\x23-\x29\x2b\x2d-\x7e][\x21\x23-\x2b\x2d-\x7e]*'
 )
@@ -41,3 +46,19 @@ def conditional_headers(etag: str | None, last_modified: str | None) -> list[tup
     if last_modified := _sendable(last_modified, _DATE):
         headers.append(("If-Modified-Since", last_modified))
     return headers
+
+
+def fresh_for_s(cache_control: str | None) -> float | None:
+    """How long an answer says that it stays true, s: its first max-age (RFC 9111 5.2.2.1); infinite
+    where it is `immutable` for that time (RFC 8246). None: it does not say, or is not to be kept.
+    """
+    if not cache_control:
+        return None
+    directives = [d.strip().lower() for d in cache_control[:MAX_DIRECTIVE_CHARS].split(",")]
+    names = {d.partition("=")[0].rstrip() for d in directives}
+    if names & {"no-cache", "no-store"}:
+        return None
+    ages = [m[1] for d in directives if (m := _MAX_AGE.fullmatch(d))]
+    if not ages or not int(ages[0]):
+        return None
+    return math.inf if "immutable" in directives else float(ages[0])
