@@ -150,6 +150,8 @@ def test_the_published_aliases(crawl, client):
         "parallel": 2,
         "quota_max": None,
         "cycle_quota_max": None,
+        "recrawl": None,
+        "weight": None,
     }
     assert client.get("/v1/hosts/A.test/policy").json() == {
         "host": "a.test",
@@ -157,6 +159,8 @@ def test_the_published_aliases(crawl, client):
         "parallel": 2,
         "quota_max": None,
         "cycle_quota_max": None,
+        "recrawl": None,
+        "weight": None,
         "stopped": None,
         "delay_ms_in_force": 2000,
         "next_allowed_at": None,
@@ -199,6 +203,8 @@ def test_blocks_complaints_and_their_end(crawl, client):
         "parallel": 1,
         "quota_max": 0,
         "cycle_quota_max": 7,
+        "recrawl": None,
+        "weight": None,
     }
     assert {
         k: v

@@ -68,7 +68,7 @@ def _schedule_reasons(x: dict[str, Any], now: float) -> list[str]:
 def _due(x: dict[str, Any], now: float) -> str:
     at = x["schedule"]["next_fetch"]
     if at is None:
-        return "it has no next time"
+        return "it has no next time; if its category is manual, `crawlkit recrawl` alone brings it"
     if at > now:
         return f"it is due at {_time(at)}"
     if x["claimed_by"]:
