@@ -5,7 +5,14 @@ import json
 import pytest
 from crawlkit.rules.page.markup import read_html
 from crawlkit.rules.page.page import parse_page
-from crawlkit.rules.render.inlined_state import MAX_STATE_BYTES, read_state
+from crawlkit.rules.render.inlined_state import (
+    MAX_LINKS,
+    MAX_SCRIPTS,
+    MAX_STATE_BYTES,
+    MAX_TEXT_CHARS,
+    MAX_VALUES,
+    read_state,
+)
 from crawlkit.rules.render.needs_js import NeedsJs, needs_js
 
 from tests.cputime import within
@@ -119,3 +126,23 @@ def test_state_is_bounded() -> None:
     assert read_state(f"<script type=application/json>{large}</script>".encode()).texts == []
     deep = "[" * 100_000
     assert read_state(f"<script type=application/json>{deep}</script>".encode()).texts == []
+
+
+@pytest.mark.parametrize(
+    "most, more",
+    [
+        (['"four words in it"'] * MAX_SCRIPTS, ['"four more words here"']),
+        ([json.dumps(["x"] * (MAX_VALUES - 1))], [json.dumps(["x"] * MAX_VALUES)]),
+        ([json.dumps([{"x": ["x"] * (MAX_VALUES - 3)}])], [json.dumps(["x", ["x"] * MAX_VALUES])]),
+        ([json.dumps("a b c " * (MAX_TEXT_CHARS // 6))], [json.dumps("a b c " * MAX_TEXT_CHARS)]),
+        ([json.dumps([{"href": f"/{n}"} for n in range(MAX_LINKS)])], ['{"href": "/more"}']),
+        (["0" + " " * (MAX_STATE_BYTES - 1)], ["0"]),
+    ],
+)
+def test_what_is_left_out_of_the_state_is_told(most: list[str], more: list[str]) -> None:
+    def read(values: list[str]) -> bool:
+        scripts = "".join(f"<script type=application/json>{v}</script>" for v in values)
+        page = parse_page(f"{SCRIPT}{scripts}".encode(), "https://site.example/")
+        return "inlined_state_cut" in page.flags
+
+    assert (read(most), read(most + more)) == (False, True)

@@ -181,6 +181,7 @@ def _flags(links: PageLinks, bad_json: bool, state: InlinedState) -> list[str]:
         "cross_site_canonical": links.canonical_cross_site,
         "links_dropped": links.dropped,
         "inlined_state": state.texts or state.links,
+        "inlined_state_cut": state.is_cut,
     }
     return [name for name, holds in named.items() if holds]
 

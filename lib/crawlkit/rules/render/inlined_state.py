@@ -32,10 +32,14 @@ _MARKED = (b"application/json", b"__")
 
 
 class InlinedState(NamedTuple):
-    """texts: values that read as text, in order. links: addresses as written, without repeats."""
+    """texts: values that read as text, in order. links: addresses as written, without repeats.
+
+    is_cut: a bound was reached, and there may be more.
+    """
 
     texts: list[str]
     links: list[str]
+    is_cut: bool = False
 
     @property
     def text(self) -> str:
@@ -46,18 +50,20 @@ class InlinedState(NamedTuple):
 def read_state(markup: bytes) -> InlinedState:
     """Texts and links in the JSON that the page (UTF-8) carries for its scripts. Never raises.
 
-    Linear in the page's length; within MAX_STATE_BYTES and MAX_VALUES.
+    Linear in the page's length; within the bounds above, of which `is_cut` tells.
     """
     if not any(mark in markup for mark in _MARKED):
         return InlinedState([], [])
     texts: dict[str, None] = {}
     links: dict[str, None] = {}
-    for value in _values(markup):
-        _collect(value, texts, links)
-    return InlinedState([*texts], [*links])
+    values, is_cut = _values(markup)
+    for value in values:
+        is_cut |= _collect(value, texts, links)
+    return InlinedState([*texts], [*links], is_cut)
 
 
-def _values(markup: bytes) -> list[Any]:
+def _values(markup: bytes) -> tuple[list[Any], bool]:
+    """The JSON of the page's scripts, and whether there are more than are read."""
     found: list[Any] = []
     left = MAX_STATE_BYTES
     for match in _SCRIPT.finditer(markup):
@@ -69,21 +75,24 @@ def _values(markup: bytes) -> list[Any]:
                 continue
             start = assigned.end()
         if len(body) - start > left or len(found) >= MAX_SCRIPTS:
-            break
+            return found, True
         left -= len(body) - start
         try:
             text = body[start:].decode("utf-8", "replace").lstrip()
             found.append(json.JSONDecoder(strict=False).raw_decode(text)[0])
         except (ValueError, RecursionError):
             continue
-    return found
+    return found, False
 
 
-def _collect(value: Any, texts: dict[str, None], links: dict[str, None]) -> None:
+def _collect(value: Any, texts: dict[str, None], links: dict[str, None]) -> bool:
+    """Add what one value holds; whether a bound kept something out."""
     stack: list[tuple[str, Any]] = [("", value)]
-    left, chars = MAX_VALUES, sum(map(len, texts))
+    left, chars, is_cut = MAX_VALUES, sum(map(len, texts)), False
     while stack and left and chars < MAX_TEXT_CHARS:
         (key, item), left = stack.pop(), left - 1
+        if isinstance(item, dict | list):
+            is_cut |= len(item) > left
         if isinstance(item, dict):
             stack += [(k.lower(), v) for k, v in reversed([*item.items()][:left])]
         elif isinstance(item, list):
@@ -92,9 +101,13 @@ def _collect(value: Any, texts: dict[str, None], links: dict[str, None]) -> None
             if key in _ADDRESS_KEYS and _ADDRESS.match(item):
                 if len(links) < MAX_LINKS:
                     links[item] = None
-            elif text := _as_text(item[: MAX_TEXT_CHARS - chars]):
+                is_cut |= item not in links
+                continue
+            is_cut |= len(item) > MAX_TEXT_CHARS - chars
+            if text := _as_text(item[: MAX_TEXT_CHARS - chars]):
                 texts[text] = None
                 chars += len(text)
+    return is_cut or bool(stack)
 
 
 def _as_text(value: str) -> str:
