@@ -4,16 +4,19 @@ stored, read. The server's own log is the judge.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from crawlkit.adapters.warc.file_check import check
+from crawlkit.crawl.open_crawl import REBUILT
 from crawlkit.crawl.state import Crawl
 from crawlkit.local.web_server import Reply
 from crawlkit.report.audit import audit
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
+from crawlkit.upkeep.rebuild import rebuild_from_warc
 from warcio.archiveiterator import ArchiveIterator
 
 from tests.adapters.browser.chromium import chromium
@@ -99,6 +102,25 @@ def test_a_page_of_scripts(tmp_path: Path, on: dict[str, Any]) -> None:
     assert (hosts["empty.test"].render_gains, hosts["app.test"].needs_js) == (0, True)
     assert 3 <= hosts["empty.test"].renders < 6
     _check_records(job, captures)
+    _check_rebuilt(job, tmp_path / "again", on)
+
+
+def _check_rebuilt(job: Job, folder: Path, on: dict[str, Any]) -> None:
+    """From the WARC files alone come the same rendered pages, and nothing is rendered in vain."""
+    shutil.copytree(str(job.crawl.warc.root), folder / "warc")
+    again = Job(Crawl(folder, job.cfg), quick=True, may_lack=REBUILT, **on)
+    rebuild_from_warc(again)
+    columns = {
+        "pages": ["url", "rendered", "text", "links", "static_text_bytes", "static_links"],
+        "rejects": ["item", "reason"],
+        "hostdb": ["host", "renders", "render_gains", "needs_js", "render_origins"],
+    }
+    for name, names in columns.items():
+        was, now = (sorted(map(repr, t.tables.rows(name, names))) for t in (job, again))
+        assert now == was, name
+    last = max(r["last_fetch"] for r in again.tables.rows("crawldb", ["last_fetch"]))
+    due = again.tables.rows("buckets", [f"next_due_{n}" for n in range(4)])
+    assert all(at > last for row in due for at in row.values() if at is not None)
 
 
 def _check_records(job: Job, captures: list[Any]) -> None:

@@ -76,7 +76,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "n_fetch": lambda r: r.randrange(5),
     "n_change": lambda r: r.randrange(5),
     "history": lambda r: r.choice(["", "NC", "NN"]),
-    "flags": lambda r: r.choice([[], ["noindex"]]),
+    "flags": lambda r: r.choice([[], ["noindex"], ["render"]]),
     "depth": lambda r: r.randrange(5),
     "redirects": lambda r: r.randrange(3),
     "updated_no": lambda r: r.randrange(1, 5),
@@ -137,9 +137,9 @@ def run_fold(d: Drawn):
     yield fold.reduce_rows(*tables, due=next_fetch_sql(RECRAWL))
     live = fold.live_log(d.table("crawldb_log", 100), d.table("buckets", 2), again=3)
     yield live
-    yield fold.log_summary(live)
-    yield fold.bucket_summary(d.table("crawldb"), 4)
-    yield fold.bucket_summary(d.table("crawldb"), 4, renders=True)
+    for hostdb in (None, d.table("hostdb")):
+        yield fold.log_summary(live, hostdb)
+        yield fold.bucket_summary(d.table("crawldb"), 4, hostdb)
 
 
 def run_generate(d: Drawn):

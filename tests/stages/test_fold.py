@@ -6,7 +6,14 @@ import random
 
 import pytest
 from crawlkit.rules.frontier.lifecycle import due_again, found_row
-from crawlkit.stages.fold import ROW, live_log, merge_summaries, reduce_rows
+from crawlkit.stages.fold import (
+    ROW,
+    bucket_summary,
+    live_log,
+    log_summary,
+    merge_summaries,
+    reduce_rows,
+)
 
 from tests.frames import collect, frame
 
@@ -195,3 +202,28 @@ def test_a_bucket_without_live_rows_is_folded_through_what_is_in():
         3: 9,
         4: 7,
     }  # of 2 rows from 3 on are not in the base yet
+
+
+def test_a_page_that_waits_to_be_rendered_is_due_where_that_is_worth_it(engine):
+    hosts = {"new": None, "gains": (3, 1), "in-vain": (9, 0), "barred": (3, 3), "failing": (3, 3)}
+    rows = [
+        row(n, host=host, host_bucket=n, flags=["render"], state="fetched", capture_id="c")
+        | {"last_fetch": 100.0, "next_fetch": 900.0, "priority_class": 2}
+        for n, host in enumerate(hosts)
+    ]
+    rows[4]["state"] = "retrying"  # its copy is not the newest: first it is fetched again
+    hostdb = [
+        {"host": host, "renders": told[0], "render_gains": told[1], "blacklisted": host == "barred"}
+        for host, told in hosts.items()
+        if told
+    ]
+    base, states = frame(engine, "crawldb", rows), [log(0, 2, "state", "update") | r for r in rows]
+    known = frame(engine, "hostdb", hostdb)
+
+    def due(summary):
+        return {r["host_bucket"]: r["next_due_2"] for r in summary}
+
+    at_once = {0: 100.0, 1: 100.0, 2: 900.0, 3: 900.0, 4: 900.0}
+    assert due(bucket_summary(base, 1, known)) == at_once
+    assert due(log_summary(frame(engine, "crawldb_log", states), known)) == at_once
+    assert due(bucket_summary(base, 1, None)) == dict.fromkeys(range(5), 900.0)

@@ -18,7 +18,7 @@ from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.round.counts import Counts
-from crawlkit.round.plan_stages import read_live_log, read_parts
+from crawlkit.round.plan_stages import read_live_log, read_parts, read_renders
 from crawlkit.rules.frontier.schedule import next_fetch_sql, with_ordered
 from crawlkit.stages import (
     cluster,
@@ -206,7 +206,8 @@ def _fold(job: OpenCrawl, round_: Round) -> tuple[int, int]:
     live, few = read_live_log(job, again=round_.no)
     columns = TABLES["buckets"].column_names
     known = {r["host_bucket"]: r for r in job.tables.rows("buckets", columns)}
-    waiting = fold.log_summary(live, job.cfg.render.enabled)
+    renders = read_renders(job)
+    waiting = fold.log_summary(live, renders)
     sizes = job.tables.bytes("crawldb"), job.tables.bytes("crawldb_log")
     buckets = fold.choose_fold(waiting, *sizes)
     if buckets:
@@ -215,7 +216,6 @@ def _fold(job: OpenCrawl, round_: Round) -> tuple[int, int]:
         due = next_fetch_sql(_ordered(job).schedule)
         rows = fold.reduce_rows(job.read("crawldb", part), log, few, due)
         job.tables.replace("crawldb", rows, part)
-        renders = job.cfg.render.enabled
         summary = fold.bucket_summary(job.read("crawldb", part), through, renders)
         folded = {r["host_bucket"]: r for r in summary}
         rest = [r for r in waiting if r["host_bucket"] not in folded]

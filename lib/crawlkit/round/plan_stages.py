@@ -56,6 +56,11 @@ def read_live_log(job: OpenCrawl, again: int | None = None) -> tuple[Frame, bool
     return fold.live_log(log, job.read("buckets"), again), few
 
 
+def read_renders(job: OpenCrawl) -> Frame | None:
+    """hostdb, by which pages that wait to be rendered are due; None: pages are not rendered."""
+    return job.read("hostdb") if job.cfg.render.enabled else None
+
+
 # -- inject ----------------------------------------------------------------------------
 def inject(job: OpenCrawl, round_: Round, lines: Iterable[str] = (), **options: Any) -> Counts:
     """Seed lines -> found rows and rejects. options: of `SeedList` (stages/inject.py).

@@ -175,7 +175,7 @@ def live_log(log: Frame, buckets: Frame, again: int | None = None) -> Frame:
 
 def _due_columns(at: str) -> str:
     return ", ".join(
-        f"min(CASE WHEN priority_class = {c} THEN {at} END) AS next_due_{c}" for c in range(4)
+        f"min(CASE WHEN r.priority_class = {c} THEN {at} END) AS next_due_{c}" for c in range(4)
     )
 
 
@@ -197,29 +197,34 @@ def choose_fold(
 
 
 def bucket_summary(
-    rows: Frame, folded_through: int | None, renders: bool = False
+    rows: Frame, folded_through: int | None, hostdb: Frame | None
 ) -> list[dict[str, Any]]:
-    """`buckets` rows (times as Unix s) of freshly folded crawldb rows. renders: those that wait to
-    be rendered are due.
+    """`buckets` rows (times as Unix s) of freshly folded crawldb rows.
+
+    hostdb: what the renders of hosts brought, by which pages that wait for one are due; None: pages
+    are not rendered.
     """
-    query = f"""
-        SELECT host_bucket, count(*) AS `rows`, {_due_columns(due_sql(renders))}
-        FROM {{crawldb}} GROUP BY host_bucket
-    """
-    counted = rows.engine.query(query, crawldb=rows).rows()
+    counted = _summarize(rows, "count(*) AS `rows`", "{due}", hostdb)
     return [r | {"log_rows": 0, "folded_through": folded_through} for r in counted]
 
 
-def log_summary(log: Frame, renders: bool = False) -> list[dict[str, Any]]:
-    """Live log rows of each bucket and when they make it due (Unix s). renders: as in
+def log_summary(log: Frame, hostdb: Frame | None) -> list[dict[str, Any]]:
+    """Live log rows of each bucket and when they make it due (Unix s). hostdb: as in
     `bucket_summary`.
     """
-    due = f"coalesce(due_at, {due_sql(renders)})"
+    return _summarize(log, "count(*) AS log_rows", "coalesce(r.due_at, {due})", hostdb)
+
+
+def _summarize(rows: Frame, count: str, due: str, hostdb: Frame | None) -> list[dict[str, Any]]:
+    """Rows of each bucket, counted, and when they make it due."""
+    join = "" if hostdb is None else "LEFT JOIN {hostdb} AS h ON r.host = h.host"
+    due_at = due.format(due=due_sql("r", None if hostdb is None else "h"))
     query = f"""
-        SELECT host_bucket, count(*) AS log_rows, {_due_columns(due)}
-        FROM {{log}} GROUP BY host_bucket
+        SELECT r.host_bucket, {count}, {_due_columns(due_at)}
+        FROM {{rows}} AS r {join} GROUP BY r.host_bucket
     """
-    return log.engine.query(query, log=log).rows()
+    frames = {} if hostdb is None else {"hostdb": hostdb}
+    return rows.engine.query(query, rows=rows, **frames).rows()
 
 
 def merge_summaries(

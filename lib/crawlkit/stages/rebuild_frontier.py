@@ -48,6 +48,12 @@ _PLANNED = {
     "redirects": "planned_redirects",
     "priority_class": "planned_class",
 }
+# columns of a fetch list's row about the document to render, as its capture has them
+_DOCUMENT = {
+    "doc_filename": "warc_filename",
+    "doc_offset": "warc_record_offset",
+    "doc_length": "warc_record_length",
+}
 # columns of a frontier row that a capture keeps, under their names there
 PLAN = tuple(f"{kept} AS {name}" for name, kept in _PLANNED.items())
 
@@ -57,17 +63,19 @@ def _event(values: dict[str, str]) -> str:
     return ", ".join(f"CAST({values.get(n, 'NULL')} AS {t}) AS {n}" for n, t in _EVENT.items())
 
 
-def outcomes(captures: Frame, pages: Frame, duplicates: Frame, rounds: Frame) -> Frame:
+def outcomes(
+    captures: Frame, pages: Frame, duplicates: Frame, rounds: Frame, renders: bool
+) -> Frame:
     """Events of fetches, with the columns of `seen_of`.
 
     rounds (`ROUNDS`): `settled` where the outcomes went into the frontier (not those of an
-    abandoned round).
+    abandoned round). renders: pages that need a browser wait for one until they are rendered.
     """
     engine = captures.engine
-    query = """
-        SELECT /*+ BROADCAST(r) */ c.*, r.no, r.now, 0e0 AS retry_wait_s, false AS render_worth,
+    query = f"""
+        SELECT /*+ BROADCAST(r) */ c.*, r.no, r.now, 0e0 AS retry_wait_s, {renders} AS render_worth,
             false AS fresh_believed
-        FROM {captures} AS c JOIN {rounds} AS r ON c.round_id = r.round_id
+        FROM {{captures}} AS c JOIN {{rounds}} AS r ON c.round_id = r.round_id
         WHERE c.is_outcome AND c.kind <> 'robots' AND r.settled
     """
     done = engine.query(query, captures=captures, rounds=rounds)
@@ -165,8 +173,11 @@ def _with_seen(event: Row) -> Row:
     return event | {"seen": None if event["captured"] is None else seen}
 
 
-def plan_of(parts: Frame, round_id: str, cfg: Config) -> Frame:
-    """The round's `fetchlist` as far as its parts know it: rows with an outcome."""
+def plan_of(parts: Frame, captures: Frame, round_id: str, cfg: Config) -> Frame:
+    """The round's `fetchlist` as far as its parts know it: rows with an outcome.
+
+    captures: of earlier rounds, among which are the documents that were rendered in this one.
+    """
     kept = ("url_key", "url", "host", "kind", "slot")
     query = f"""
         WITH got AS (SELECT capture.* FROM {{parts}} WHERE rec = 'capture'),
@@ -175,11 +186,15 @@ def plan_of(parts: Frame, round_id: str, cfg: Config) -> Frame:
                 PARTITION BY url_key, kind ORDER BY attempt, seq, capture_id) AS place
             FROM got WHERE is_outcome
         )
-        SELECT {", ".join((*kept, *PLAN))} FROM numbered WHERE place = 1
+        SELECT {", ".join((*(f"g.{name}" for name in kept), *(f"g.{name}" for name in PLAN)))},
+            {", ".join(f"d.{stored} AS {name}" for name, stored in _DOCUMENT.items())}
+        FROM numbered AS g LEFT JOIN {{captures}} AS d
+            ON g.kind = 'render' AND g.revisit_of = d.capture_id
+        WHERE g.place = 1
     """
-    names = {*kept, *_PLANNED, "domain", "host_bucket"}
+    names = {*kept, *_PLANNED, *_DOCUMENT, "domain", "host_bucket"}
     columns = [c for c in TABLES["fetchlist"].columns if c.name in names]
-    outcomes = parts.engine.query(query, parts=parts)
+    outcomes = parts.engine.query(query, parts=parts, captures=captures)
     made = map_rows(outcomes, partial(_add_domain, cfg.frontier.buckets), columns)
     return made.select("*", f"'{round_id}' AS round_id")
 

@@ -10,6 +10,7 @@ from crawlkit.adapters.lake.sql_text import in_list
 from crawlkit.engine.frame import NO_STRINGS, Frame
 from crawlkit.outcomes import Reason, State
 from crawlkit.round.job import Job
+from crawlkit.round.plan_stages import read_renders
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.stages.fold import bucket_summary, live_log, reduce_rows
 from crawlkit.tables import TABLES
@@ -118,7 +119,8 @@ def update_buckets(job: Job, buckets: list[int]) -> None:
     through = max((job.crawl.round(r).no for r in job.crawl.round_ids()), default=0)
     columns = TABLES["buckets"].column_names
     summaries = {r["host_bucket"]: r for r in job.tables.rows("buckets", columns)}
-    for row in bucket_summary(job.read("crawldb", {"host_bucket": buckets}), through):
+    rows = job.read("crawldb", {"host_bucket": buckets})
+    for row in bucket_summary(rows, through, read_renders(job)):
         summaries[row["host_bucket"]] = row
     job.tables.replace("buckets", list(summaries.values()))
 

@@ -13,6 +13,7 @@ from typing import Any
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl, Place
 from crawlkit.round.job import Job
+from crawlkit.round.plan_stages import read_renders
 from crawlkit.stages.fold import bucket_summary, live_log, log_summary, merge_summaries
 from crawlkit.upkeep.frame_rows import change
 from crawlkit.upkeep.state_marks import begin_rebucket, set_buckets
@@ -55,8 +56,9 @@ def _summaries(job: Job, buckets: int) -> list[dict[str, Any]]:
     folded = job.engine.from_rows(
         "host_bucket int, folded_through int", [(b, low) for b in range(buckets)]
     )
-    log = log_summary(live_log(job.read("crawldb_log"), folded))
-    rows = {r["host_bucket"]: r for r in bucket_summary(job.read("crawldb"), low)}
+    renders = read_renders(job)
+    log = log_summary(live_log(job.read("crawldb_log"), folded), renders)
+    rows = {r["host_bucket"]: r for r in bucket_summary(job.read("crawldb"), low, renders)}
     merged = merge_summaries({}, rows, log, low or 0)
     return [row | {"folded_through": low} for row in merged.values()]
 

@@ -43,7 +43,7 @@ from crawlkit.model import Capture, Round
 from crawlkit.outcomes import Refused
 from crawlkit.round.job import Job
 from crawlkit.round.page_stages import dedup, parse, rank
-from crawlkit.round.plan_stages import commit, read_parts
+from crawlkit.round.plan_stages import commit, read_parts, read_renders
 from crawlkit.rules.frontier.schedule import with_ordered
 from crawlkit.stages import parse as p, rebuild_frontier as events_of
 from crawlkit.stages.fold import bucket_summary
@@ -169,14 +169,15 @@ def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) 
         events_of.ROUNDS, [(x.id, x.no, x.now, settled) for x, settled in rounds]
     )
     captures = job.read("captures")
-    events = events_of.outcomes(captures, job.read("pages"), job.read("duplicates"), known)
+    renders = job.cfg.render.enabled
+    events = events_of.outcomes(captures, job.read("pages"), job.read("duplicates"), known, renders)
     events = events.union(events_of.link_events(job.read("links"), captures, known))
     for name in ("crawldb_log", "injected"):
         events = events.union(events_of.sightings(job.read(name), known))
     cfg = with_ordered(job.cfg, read_orders(job.crawl.objects).policies)
     job.tables.replace("crawldb", events_of.rows_of(events, cfg))
     rows = job.read("crawldb")
-    summary = bucket_summary(rows, through)
+    summary = bucket_summary(rows, through, read_renders(job))
     job.tables.replace("buckets", summary)
     if job.tables.exists("crawldb_log"):
         job.tables.replace("crawldb_log", [])
@@ -229,8 +230,8 @@ def rebuild_from_warc(job: Job) -> dict[str, Any]:
         job.say({"event": "round", "round_id": round_.id})
         _rebuild_round(job, round_)
     with crawl.lock:
-        counts = _replace_frontier(job, [(x, True) for x in rounds], rounds[-1].no)
         _rebuild_hosts(job, rounds[-1])
+        counts = _replace_frontier(job, [(x, True) for x in rounds], rounds[-1].no)
     rank(job, rounds[-1])
     job.remember_tables()
     with crawl.lock:
@@ -314,7 +315,7 @@ def _rebuild_round(job: Job, round_: Round) -> None:
     with job.crawl.lock:
         job.tables.replace(
             "fetchlist",
-            plan_of(read_parts(job, round_), round_.id, job.cfg),
+            plan_of(read_parts(job, round_), job.read("captures"), round_.id, job.cfg),
             {"round_id": [round_.id]},
         )
     planned = job.of_round("fetchlist", round_)
@@ -349,7 +350,7 @@ def _rebuild_hosts(job: Job, last: Round) -> None:
                 job.read("captures"),
                 none,
                 job.read("crawldb_log").where("false"),
-                job.read("pages").where("false"),
+                job.read("pages"),
                 job.read("host_ranks"),
             ),
             last,

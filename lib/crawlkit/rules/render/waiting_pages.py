@@ -11,7 +11,6 @@ FIRST_RENDERS = 2  # of a host in a round before it has PROBES: they tell whethe
 PROBES = 3  # renders after which a host must have gained by some
 MIN_GAINS = 0.1  # of the renders of a host
 GAIN_CHARS = 200  # more text than the stored page has
-WAITS = "array_contains(flags, 'render')"
 
 
 def worth_sql(host: str) -> str:
@@ -35,9 +34,21 @@ def gains_sql() -> str:
         )"""
 
 
-def due_sql(renders: bool) -> str:
-    """When a row of the frontier is due. renders: pages may wait to be rendered."""
-    return f"CASE WHEN {WAITS} THEN last_fetch ELSE next_fetch END" if renders else "next_fetch"
+def waits_sql(row: str, host: str) -> str:
+    """Whether a row of the frontier waits to be rendered, and is worth it: condition over the row
+    and its host's of hostdb (all null: not known yet).
+    """
+    return f"""(array_contains({row}.flags, 'render') AND {row}.state = 'fetched'
+        AND {row}.capture_id IS NOT NULL AND NOT coalesce({host}.blacklisted, false)
+        AND {worth_sql(host)})"""
+
+
+def due_sql(row: str, host: str | None) -> str:
+    """When a row of the frontier is due. host: as in `waits_sql`; None: pages are not rendered."""
+    if host is None:
+        return f"{row}.next_fetch"
+    waits = waits_sql(row, host)
+    return f"CASE WHEN {waits} THEN {row}.last_fetch ELSE {row}.next_fetch END"
 
 
 def renders_sql(  # noqa: PLR0913 - the parts of one query
@@ -58,12 +69,9 @@ def renders_sql(  # noqa: PLR0913 - the parts of one query
             FROM {{rows}} AS r
             LEFT JOIN {{hostdb}} AS h ON r.host = h.host
             LEFT JOIN {{host_ranks}} AS k ON r.host = k.host
-            WHERE {WAITS.replace("flags", "r.flags")} AND r.state = 'fetched'
-                AND r.capture_id IS NOT NULL AND NOT r.stopped
-                AND NOT coalesce(h.blacklisted, false)
+            WHERE {waits_sql("r", "h")} AND NOT r.stopped
                 AND (h.next_allowed_at IS NULL OR unix_micros(h.next_allowed_at) < {end_us})
                 AND coalesce(r.next_fetch > timestamp_micros({round(now * 1e6)}), true)
-                AND {worth_sql("h")}
         ),
         numbered AS (
             SELECT *, {score} AS score, row_number() OVER (
