@@ -50,6 +50,7 @@ ELSEWHERE = {
     "hostdb.dates_at": ("rounds/test_dates_believed.py", "dates_true"),
     "hostdb.fresh_at": ("rounds/test_row_fresh.py", "fresh_true"),
     "hostdb.reason": ("rounds/test_steering.py", "reason"),
+    "hostdb.render_folders": ("rounds/test_renders.py", "render_folders"),
     "hostdb.retry_after_until": ("control/test_commands.py", "retry_after_until"),
     "hostdb.slow_until": ("rounds/test_round_edges.py", "slow_until"),
     "injected": ("upkeep/test_rebuild.py", "log_rows_dropped"),

@@ -101,6 +101,8 @@ def test_a_page_of_scripts(tmp_path: Path, on: dict[str, Any]) -> None:
     assert hosts["app.test"].render_origins == ["http://api.data.test"]
     assert (hosts["empty.test"].render_gains, hosts["app.test"].needs_js) == (0, True)
     assert 3 <= hosts["empty.test"].renders < 6
+    assert hosts["empty.test"].render_off == ["/"]
+    assert hosts["app.test"].render_folders == '{"/": [2, 1]}'
     _check_records(job, captures)
     _check_rebuilt(job, tmp_path / "again", on)
 
@@ -113,7 +115,7 @@ def _check_rebuilt(job: Job, folder: Path, on: dict[str, Any]) -> None:
     columns = {
         "pages": ["url", "rendered", "text", "links", "static_text_bytes", "static_links"],
         "rejects": ["item", "reason"],
-        "hostdb": ["host", "renders", "render_gains", "needs_js", "render_origins"],
+        "hostdb": ["host", "renders", "render_folders", "needs_js", "render_origins"],
     }
     for name, names in columns.items():
         was, now = (sorted(map(repr, t.tables.rows(name, names))) for t in (job, again))

@@ -77,6 +77,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "n_change": lambda r: r.randrange(5),
     "history": lambda r: r.choice(["", "NC", "NN"]),
     "flags": lambda r: r.choice([[], ["noindex"], ["render"]]),
+    "render_folders": lambda r: None,
     "depth": lambda r: r.randrange(5),
     "redirects": lambda r: r.randrange(3),
     "updated_no": lambda r: r.randrange(1, 5),

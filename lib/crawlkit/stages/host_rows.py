@@ -16,6 +16,7 @@ from crawlkit.rules.frontier.schedule import host_class
 from crawlkit.rules.frontier.slots import PlacesOf
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.rules.politeness.hostdb_columns import hostdb_columns
+from crawlkit.rules.render.folders import add_folders, read_folders, write_folders
 from crawlkit.rules.render.foreign_origins import merge_origins
 from crawlkit.rules.render.waiting_pages import gains_sql
 from crawlkit.stages.arrow import Row, map_rows
@@ -78,7 +79,6 @@ def _joined_sql(now: float) -> str:
             SELECT host, count(started) AS new_requests,
                 count(CASE WHEN kind = 'page' AND outcome IN ('fetched', 'not_modified')
                     THEN 1 END) AS new_pages,
-                sum(CASE WHEN kind = 'render' AND outcome <> 'deferred' THEN 1 END) AS new_renders,
                 array_sort(collect_set(CASE WHEN kind = 'render' THEN detail END))
                     AS render_details
             FROM {{captures}} GROUP BY host
@@ -101,11 +101,12 @@ def _joined_sql(now: float) -> str:
             d.new_true, d.new_false, e.new_fresh_true, e.new_fresh_false,
             a.new_news, a.new_changed, a.new_still,
             coalesce(r.quality, 5e-1) AS new_quality,
-            c.new_renders, c.render_details, n.new_gains, n.has_needed
+            c.render_details, n.has_needed, b.new_renders, b.new_gains, b.new_folders
         FROM hosts AS w
         LEFT JOIN {{states}} AS s ON w.host = s.host
         LEFT JOIN counts AS c ON w.host = c.host
         LEFT JOIN needs AS n ON w.host = n.host
+        LEFT JOIN brought AS b ON w.host = b.host
         LEFT JOIN dates AS d ON w.host = d.host
         LEFT JOIN freshness AS e ON w.host = e.host
         LEFT JOIN activity AS a ON w.host = a.host
@@ -177,6 +178,8 @@ def next_host_row(
         fresh = fresh.after(row["new_fresh_true"] or 0, row["new_fresh_false"] or 0, now)
         changed, still = row["new_changed"] or 0, row["new_still"] or 0
         activity = activity.after(row["new_news"] or 0, changed, still, now)
+    folders = read_folders(row["render_folders"])
+    folders = folders if counted else add_folders(folders, row["new_folders"] or ())
     first_seen = now if row["first_seen"] is None else row["first_seen"]
     return {
         **row,
@@ -201,6 +204,9 @@ def next_host_row(
         "needs_js": bool(row["has_needed"] or row["needs_js"]),
         "renders": (row["renders"] or 0) + (0 if counted else row["new_renders"] or 0),
         "render_gains": (row["render_gains"] or 0) + (0 if counted else row["new_gains"] or 0),
+        "render_folders": write_folders(folders),
+        "render_on": [name for name, count in folders.items() if count.is_worth],
+        "render_off": [name for name, count in folders.items() if count.is_worth is False],
         "render_origins": merge_origins(row["render_origins"], row["render_details"] or ()),
         "blacklisted": bool(row["blacklisted"]) or state.barred,
         "first_seen": first_seen,

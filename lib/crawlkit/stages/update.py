@@ -90,7 +90,7 @@ def update(
         hostdb: rows of its hosts before it (what their renders brought).
     """
     lost = ", ".join(f"'{reason}'" for reason in LOST)
-    worth = worth_sql("h") if cfg.render.enabled else "false"
+    worth = worth_sql("h", "c.url") if cfg.render.enabled else "false"
     done = fetchlist.engine.query(
         f"""
         SELECT c.*, greatest(0e0,

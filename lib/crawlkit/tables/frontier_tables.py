@@ -132,6 +132,9 @@ quality double | as of the last rank before: 0 to 1
 needs_js boolean | a page of it needed a browser
 renders bigint | pages rendered
 render_gains bigint | renders that gained text or links
+render_folders string | renders and gains by first folder of the path (JSON)
+render_on array<string> | folders whose renders gain
+render_off array<string> | folders whose renders gain nothing: no longer rendered
 render_origins array<string> | origins that its rendered pages ask for
 last_ips array<string> | addresses connected to, newest first
 blacklisted boolean | never fetched

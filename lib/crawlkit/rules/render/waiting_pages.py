@@ -1,4 +1,5 @@
-"""Which waiting pages a round renders, as SQL; and whether a host's renders are worth it.
+"""Which waiting pages a round renders, as SQL; and whether renders are worth it, by host and by
+folder.
 
 A page waits as long as its frontier row has the flag `render` (rules/frontier/lifecycle.py).
 """
@@ -6,17 +7,20 @@ A page waits as long as its frontier row has the flag `render` (rules/frontier/l
 from __future__ import annotations
 
 from crawlkit.config import Config
+from crawlkit.rules.render.folders import MIN_GAINS, PROBES, folder_sql
 
-FIRST_RENDERS = 2  # of a host in a round before it has PROBES: they tell whether, and what it asks
-PROBES = 3  # renders after which a host must have gained by some
-MIN_GAINS = 0.1  # of the renders of a host
+# of a host in a round before it has PROBES, and of a folder: they tell whether, and what it asks
+FIRST_RENDERS = 2
+HOST_PROBES = 3 * PROBES  # renders after which a host must have gained by some
 GAIN_CHARS = 200  # more text than the stored page has
 
 
-def worth_sql(host: str) -> str:
-    """Whether pages of a host are to be rendered: condition over a row of hostdb, named `host`."""
+def worth_sql(host: str, url: str) -> str:
+    """Whether a page is to be rendered: condition over its host's row of hostdb, named `host`."""
     renders, gains = f"coalesce({host}.renders, 0)", f"coalesce({host}.render_gains, 0)"
-    return f"({renders} < {PROBES} OR {gains} >= CAST({MIN_GAINS} AS double) * {renders})"
+    is_worth = f"{renders} < {HOST_PROBES} OR {gains} >= CAST({MIN_GAINS} AS double) * {renders}"
+    is_off = f"coalesce(array_contains({host}.render_off, {folder_sql(url)}), false)"
+    return f"(({is_worth}) AND NOT {is_off})"
 
 
 def gained_sql(page: str) -> str:
@@ -26,11 +30,26 @@ def gained_sql(page: str) -> str:
 
 
 def gains_sql() -> str:
-    """What the {pages} of a round tell of each host: a CTE named needs."""
+    """What {captures} and {pages} of a round tell of each host: CTEs named needs, and brought with
+    lines for `add_folders`.
+    """
     return f"""needs AS (
-            SELECT host, count(CASE WHEN {gained_sql("p")} THEN 1 END) AS new_gains,
-                max(CASE WHEN p.needs_js IS NOT NULL THEN 1 ELSE 0 END) AS has_needed
-            FROM {{pages}} AS p GROUP BY host
+            SELECT host, max(CASE WHEN needs_js IS NOT NULL THEN 1 ELSE 0 END) AS has_needed
+            FROM {{pages}} GROUP BY host
+        ),
+        folders AS (
+            SELECT c.host, {folder_sql("c.url")} AS folder, count(*) AS n,
+                count(CASE WHEN {gained_sql("p")} THEN 1 END) AS gains
+            FROM {{captures}} AS c LEFT JOIN {{pages}} AS p ON c.capture_id = p.capture_id
+            WHERE c.kind = 'render' AND c.is_outcome AND c.outcome <> 'deferred'
+            GROUP BY c.host, {folder_sql("c.url")}
+        ),
+        brought AS (
+            SELECT host, CAST(sum(n) AS bigint) AS new_renders,
+                CAST(sum(gains) AS bigint) AS new_gains,
+                array_sort(collect_set(concat(CAST(n AS string), ' ', CAST(gains AS string), ' ',
+                    folder))) AS new_folders
+            FROM folders GROUP BY host
         )"""
 
 
@@ -40,7 +59,7 @@ def waits_sql(row: str, host: str) -> str:
     """
     return f"""(array_contains({row}.flags, 'render') AND {row}.state = 'fetched'
         AND {row}.capture_id IS NOT NULL AND NOT coalesce({host}.blacklisted, false)
-        AND {worth_sql(host)})"""
+        AND {worth_sql(host, f"{row}.url")})"""
 
 
 def due_sql(row: str, host: str | None) -> str:
@@ -65,7 +84,8 @@ def renders_sql(  # noqa: PLR0913 - the parts of one query
             SELECT /*+ BROADCAST(h, k) */ r.*, coalesce(h.delay_ms, 0) AS host_delay_ms,
                 coalesce(k.quality, 5e-1) AS quality, 'generic' AS class,
                 coalesce(h.renders, 0) AS renders, {weight} AS weight,
-                CAST(NULL AS bigint) AS parent_inlinks
+                CAST(NULL AS bigint) AS parent_inlinks, {folder_sql("r.url")} AS folder,
+                coalesce(array_contains(h.render_on, {folder_sql("r.url")}), false) AS is_on
             FROM {{rows}} AS r
             LEFT JOIN {{hostdb}} AS h ON r.host = h.host
             LEFT JOIN {{host_ranks}} AS k ON r.host = k.host
@@ -76,7 +96,10 @@ def renders_sql(  # noqa: PLR0913 - the parts of one query
         numbered AS (
             SELECT *, {score} AS score, row_number() OVER (
                 PARTITION BY host ORDER BY urgent DESC, priority_class, {score} DESC, url_key
-            ) AS host_pos
+            ) AS host_pos, row_number() OVER (
+                PARTITION BY host, folder
+                ORDER BY urgent DESC, priority_class, {score} DESC, url_key
+            ) AS folder_pos
             FROM waiting
         ),
         ordered AS (
@@ -84,6 +107,7 @@ def renders_sql(  # noqa: PLR0913 - the parts of one query
                 ORDER BY urgent DESC, priority_class, score DESC, url_key) AS pos
             FROM numbered WHERE host_pos <= CASE WHEN renders < {PROBES}
                 THEN {FIRST_RENDERS} ELSE {cfg.round.urls_per_host} END
+                AND (is_on OR folder_pos <= {FIRST_RENDERS})
         )
         SELECT {row}, quality, class, urgent, CAST(NULL AS timestamp) AS not_before,
             host_delay_ms, score,
