@@ -87,6 +87,7 @@ def test_two_engines_agree(asked, n):
         "21",
         "23",
         "30",
+        "31",
     ), "no rows: the crawl does not show what the query is for"
 
 

@@ -54,6 +54,8 @@ ELSEWHERE = {
     "hostdb.retry_after_until": ("control/test_commands.py", "retry_after_until"),
     "hostdb.slow_until": ("rounds/test_round_edges.py", "slow_until"),
     "injected": ("upkeep/test_rebuild.py", "log_rows_dropped"),
+    "pages.cloaking": ("rounds/test_renders.py", "cloaked"),
+    "pages.static_similarity": ("rounds/test_renders.py", "similarity"),
     "pages.static_links": ("rounds/test_renders.py", "static_links"),
     "pages.static_text_bytes": ("rounds/test_renders.py", "static_text_bytes"),
     "param_rules": ("rounds/test_discovery.py", "param_rules"),

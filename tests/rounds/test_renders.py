@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crawlkit.adapters.lake.duckdb_reader import ask
 from crawlkit.adapters.warc.file_check import check
 from crawlkit.crawl.open_crawl import REBUILT
 from crawlkit.crawl.state import Crawl
 from crawlkit.local.web_server import Reply
+from crawlkit.observe.views import VIEWS
 from crawlkit.report.audit import audit
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
@@ -48,6 +50,15 @@ SITES: dict[str, dict[str, Any]] = {
     },
     "api.data.test": {"/list.json": Reply(200, JSON, b'{"title": "A title", "next": "/next"}')},
     "plain.test": {"/": page(WORDS + "<a href=/a>a</a>"), "/a": page(WORDS + "<a href=/>b</a>")},
+    # text for those who ask, another one for a browser
+    "cloak.test": {
+        "/": page(
+            "<p id=p>"
+            + " ".join(f"word{n}" for n in range(99))
+            + "<!-- -->" * 700
+            + "<script>p.innerText = 'pills ' + 'cheap pills for all '.repeat(99)</script>"
+        )
+    },
     # a framework's root that no script ever fills
     "empty.test": {f"/{n}": page(f"<div id=root></div><script>{n}</script>") for n in range(6)},
 }
@@ -59,7 +70,7 @@ def run(folder: Path, on: dict[str, Any], rounds: int, seeds: list[str], web: Sl
         fetch={"slots": 2},
         round={"minutes": 1, "max_urls": 1000},
         render={"enabled": True, "chromium": chromium()},
-        scope={"domains": ["app.test", "plain.test", "empty.test"]},
+        scope={"domains": ["app.test", "plain.test", "empty.test", "cloak.test"]},
     )
     job = Job(Crawl(folder / "crawl", cfg), quick=True, **on)
     for n in range(rounds):
@@ -75,6 +86,7 @@ def test_a_page_of_scripts(tmp_path: Path, on: dict[str, Any]) -> None:
     seeds = [
         "http://app.test/",
         "http://plain.test/",
+        "http://cloak.test/",
         *(f"http://empty.test/{n}" for n in range(6)),
     ]
     with SlotWeb(SITES) as web:
@@ -96,13 +108,15 @@ def test_a_page_of_scripts(tmp_path: Path, on: dict[str, Any]) -> None:
     assert "render" not in states["http://app.test/"].flags
     # pages without need are not rendered; a host that gains nothing is left alone
     rendered = [c for c in captures if c.kind == "render"]
-    assert {c.host for c in rendered} == {"app.test", "empty.test"}
+    assert {c.host for c in rendered} == {"app.test", "empty.test", "cloak.test"}
     assert all(c.is_outcome and c.outcome == "fetched" for c in rendered)
     assert hosts["app.test"].render_origins == ["http://api.data.test"]
     assert (hosts["empty.test"].render_gains, hosts["app.test"].needs_js) == (0, True)
     assert 3 <= hosts["empty.test"].renders < 6
     assert hosts["empty.test"].render_off == ["/"]
     assert hosts["app.test"].render_folders == '{"/": [2, 1]}'
+    cloaked = ask(job.tables, VIEWS, "SELECT host, reason, similarity FROM cloaked", 9)
+    assert cloaked == [{"host": "cloak.test", "reason": "text_removed", "similarity": 0.0}]
     _check_records(job, captures)
     _check_rebuilt(job, tmp_path / "again", on)
 
@@ -113,7 +127,15 @@ def _check_rebuilt(job: Job, folder: Path, on: dict[str, Any]) -> None:
     again = Job(Crawl(folder, job.cfg), quick=True, may_lack=REBUILT, **on)
     rebuild_from_warc(again)
     columns = {
-        "pages": ["url", "rendered", "text", "links", "static_text_bytes", "static_links"],
+        "pages": [
+            "url",
+            "rendered",
+            "text",
+            "links",
+            "static_text_bytes",
+            "static_links",
+            "cloaking",
+        ],
         "rejects": ["item", "reason"],
         "hostdb": ["host", "renders", "render_folders", "needs_js", "render_origins"],
     }

@@ -64,6 +64,11 @@ VIEWS: dict[str, str] = {
         " p.url, count(*) OVER (PARTITION BY p.host, p.text_sha256) AS copies FROM pages p WHERE"
         " p.text_sha256 IS NOT NULL) WHERE copies >= 10) GROUP BY host, flag"
     ),
+    "cloaked": (
+        "SELECT host, url, cloaking AS reason, static_similarity AS similarity, text_bytes,"
+        " static_text_bytes, links, static_links, capture_id, round_id FROM pages WHERE cloaking IS"
+        " NOT NULL"
+    ),
     "freshness": (
         "SELECT host, count(*) AS pages, avg(unix_timestamp(now()) - unix_timestamp(last_fetch)) /"
         " 86400 AS mean_age_days, count_if(next_fetch < now()) AS overdue FROM frontier WHERE"

@@ -27,6 +27,7 @@ from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
 from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.links import Link
 from crawlkit.rules.page.page import Page, parse_page
+from crawlkit.rules.render.cloaking import compare_rendered
 from crawlkit.rules.robots.meta import RobotsDirectives
 from crawlkit.rules.robots.meta_dates import has_passed
 from crawlkit.rules.robots.opt_outs import opts_out
@@ -101,12 +102,16 @@ def _read_rendered(
     page = parse_page(html, item["url"], item["content_type"], headers, agent, policy)
     row = out["page"] = _page_row(page, len(html), item, False, rules)
     add_links(out, item, page.links.links, rules)
+    urls = ([link.url for link in read.links.links] for read in (before, page))
+    compared = compare_rendered(before.text, page.text, *urls)
     row |= {
         "links": len(out["links"]),
         "needs_js": None,
         "rendered": True,
         "static_text_bytes": len(before.text.encode("utf-8", "replace")),
         "static_links": len(before.links.links),
+        "static_similarity": compared.similarity,
+        "cloaking": compared.cloaking,
         "flags": [flag for flag in row["flags"] if flag != "needs_js"],
     }
 

@@ -118,6 +118,8 @@ needs_js string | why it needs a browser: framework_root, noscript, little_text 
 rendered boolean | read from the document that a browser made of the stored one
 static_text_bytes bigint | of a rendered page: length of the stored document's visible text
 static_links int | of a rendered page: links of the stored document
+static_similarity double | of a rendered page: share of the stored text that is in it, 0 to 1
+cloaking string | why it may be cloaked: text_replaced, text_removed, links_replaced, links_removed
 flags array<string> | truncated, cross_site_canonical, many_same_shape ...
 """,
     ),
