@@ -155,6 +155,7 @@ class Capture:
     sent_url: str | None = None  # where not as `url`
     redirect_sent_url: str | None = None  # where not as `redirect_to`
     planned_host_class: str | None = None
+    render_ms: int | None = None  # of a rendered page: time in its browser
 
 
 @dataclass(slots=True)

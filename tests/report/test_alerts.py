@@ -122,6 +122,11 @@ def test_the_figures_of_a_round():
         "latency_ms": 250.0,
         "frontier": 7,
         "renders_waiting": 7,
+        "renders": 4,
+        "renders_failed": 1,
+        "render_gains": 3,
+        "render_ms": 900.0,
+        "render_p95_ms": 2100.0,
         "known": 900,
         "copies": 30,
         "stored": 100,
@@ -142,8 +147,13 @@ def test_the_figures_of_a_round():
         "round_latency_ms": 250.0,
         "round_dns_hit_share": 0.95,
         "duplicate_share": 0.3,
+        "round_renders": 4,
+        "round_renders_failed": 1,
+        "round_render_gain_share": 0.75,
+        "round_render_ms": 900.0,
+        "round_render_p95_ms": 2100.0,
     }
-    few = round_values(figures | {"stored": 0}, {"dns_lookups": 3}, None, 1000)
+    few = round_values(figures | {"stored": 0, "renders": 0}, {"dns_lookups": 3}, None, 1000)
     assert few == {
         "frontier_urls": 7,
         "known_urls": 900,

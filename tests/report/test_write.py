@@ -79,3 +79,43 @@ def test_pages_that_compare_rounds_are_found(crawl):
     for name in ("diff-r000001-a-b.html", "diff-r000001-gone.html", "other.html"):
         Path(crawl.report, name).write_text("x")
     assert reported(crawl)["diffs"] == [["r000001", "a-b", "diff-r000001-a-b.html"]]
+
+
+def test_renders_are_measured_and_a_long_queue_fires(crawl):
+    fill(crawl)
+    hosts = [
+        {"host": "a.test", "domain": "a.test", "host_bucket": 0, "renders": 9, "render_gains": 9},
+        {"host": "vain.test", "domain": "vain.test", "host_bucket": 0, "renders": 9},
+    ]
+    write(crawl, "hostdb", hosts)
+    waiting = [
+        {"url_key": f"{host}{n}".encode(), "url": f"http://{host}/{n}", "host": host}
+        | {"state": "fetched", "capture_id": "c", "flags": ["render"], "host_bucket": 0}
+        for host, count in (("a.test", 10_001), ("vain.test", 5))
+        for n in range(count)
+    ]
+    write(crawl, "crawldb", waiting)
+    captures, pages = [], []
+    for n, ms in enumerate([100, 200, 300, 400, None], 1):  # the last one failed
+        url, outcome = f"http://a.test/{n}", "fetched" if ms else "failed"
+        captures.append(capture(url, n, kind="render", outcome=outcome, render_ms=ms))
+        if ms:
+            page = {"rendered": True, "text_bytes": 900 if n < 4 else 100, "links": 0}
+            page |= {"static_text_bytes": 0, "static_links": 0, "round_id": "r000001"}
+            pages.append(page | {"capture_id": captures[-1]["capture_id"], "url": url})
+    write(crawl, "captures", captures, {"round_id": ["r000001"]})
+    write(crawl, "pages", pages, {"round_id": ["r000001"]})
+    told = reported(crawl)
+    states = {a["name"]: (a["state"], a["value"]) for a in told["alerts"]}
+    assert states["render_queue"] == ("firing", 10_001)
+    metrics = crawl.plain_tables().rows("metrics", ["name", "value"])
+    assert {m["name"]: m["value"] for m in metrics if m["name"].startswith("round_render")} == {
+        "round_renders": 5,
+        "round_renders_failed": 1,
+        "round_render_gain_share": 0.6,
+        "round_render_ms": 250.0,
+        "round_render_p95_ms": pytest.approx(385.0),
+    }
+    write(crawl, "crawldb", waiting[1:])
+    (queue,) = (a for a in reported(crawl)["alerts"] if a["name"] == "render_queue")
+    assert (queue["state"], queue["value"]) == ("ok", 10_000)

@@ -41,6 +41,7 @@ LIST = f"""<urlset><url><loc>{HOST}/de</loc><lastmod>2025-12-31</lastmod></url><
 ELSEWHERE = {
     "buckets.next_due_3": ("stages/test_fold.py", "next_due"),
     "captures.truncated": ("slot/test_misbehaving.py", "truncated"),
+    "captures.render_ms": ("rounds/test_renders.py", "render_ms"),
     "commands": ("control/test_commands.py", "commands"),
     "domain_authority": ("upkeep/test_import_lists.py", "domain_authority"),
     "fetchlist.doc_filename": ("rounds/test_renders.py", "rendered"),

@@ -110,6 +110,7 @@ def test_a_page_of_scripts(tmp_path: Path, on: dict[str, Any]) -> None:
     rendered = [c for c in captures if c.kind == "render"]
     assert {c.host for c in rendered} == {"app.test", "empty.test", "cloak.test"}
     assert all(c.is_outcome and c.outcome == "fetched" for c in rendered)
+    assert all(300 < c.render_ms < 60_000 for c in rendered)  # half a second of quiet, less a tick
     assert hosts["app.test"].render_origins == ["http://api.data.test"]
     assert (hosts["empty.test"].render_gains, hosts["app.test"].needs_js) == (0, True)
     assert 3 <= hosts["empty.test"].renders < 6

@@ -129,8 +129,8 @@ def round_values(
     """The figures of a round that alerts look at; a share or mean of too few answers is left out.
 
     figures: pages (fetched or unchanged), failed, answers, throttled, latency_ms, frontier, known,
-    renders_waiting, copies, stored, bytes_last_day of the tables; fetched: counts of the fetch
-    stage.
+    renders_waiting, renders (with renders_failed, render_gains, render_ms, render_p95_ms), copies,
+    stored, bytes_last_day of the tables; fetched: counts of the fetch stage.
     """
     out: dict[str, float] = {
         "frontier_urls": figures["frontier"],
@@ -139,6 +139,8 @@ def round_values(
         "warc_bytes_last_day": figures["bytes_last_day"],
         "round_workers": fetched.get("slots", 0),
     }
+    if figures["renders"]:
+        out |= _render_values(figures)
     tried = figures["pages"] + figures["failed"]
     if tried >= min_answers:
         out["round_error_share"] = figures["failed"] / tried
@@ -155,3 +157,13 @@ def round_values(
     if figures["stored"] >= min_answers:
         out["duplicate_share"] = figures["copies"] / figures["stored"]
     return {k: float(v) for k, v in out.items()}
+
+
+def _render_values(figures: Mapping[str, Any]) -> dict[str, float]:
+    renders, failed = figures["renders"], figures["renders_failed"]
+    out = {"round_renders": renders, "round_renders_failed": failed}
+    out["round_render_gain_share"] = figures["render_gains"] / renders
+    if failed < renders:
+        out["round_render_ms"] = figures["render_ms"]
+        out["round_render_p95_ms"] = figures["render_p95_ms"]
+    return out

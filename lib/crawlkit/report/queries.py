@@ -6,6 +6,8 @@ import re
 from importlib.resources import files
 from typing import NamedTuple
 
+from crawlkit.rules.render.waiting_pages import gained_sql, waits_sql
+
 # Errors, as everywhere in crawlkit: the view `errors` (observe/views.py), without what most hosts
 # do not have and no crawl misses.
 IS_ERROR = "is_outcome AND outcome IN ('failed', 'http_error', 'refused')"
@@ -15,7 +17,7 @@ TABLES = (
     *("captures", "crawldb", "duplicates", "hostdb", "links", "metrics", "pages", "rejects"),
     *("ranks", "robots", "rounds", "stages"),
 )  # that they read
-FRAMES = (*TABLES, "errors")
+FRAMES = (*TABLES, "errors", "renders")
 # name -> title, plot: a function of plots.py, or "" for what html_sections.py shows
 PLOTTED = {
     "totals": ("Totals", ""),
@@ -63,6 +65,7 @@ def read_sql(name: str, round_id: str) -> str:
     """The SQL of data/report/NAME.sql for a round."""
     text = files("crawlkit").joinpath(f"data/report/{name}.sql").read_text("utf-8")
     text = re.sub(r"\bFROM counted_errors\b", f"FROM {COUNTED_ERRORS}", text)
+    text = text.replace("{gained}", gained_sql("p")).replace("{waits}", waits_sql("u", "h"))
     return text.strip().replace("{round}", f"'{round_id}'")
 
 

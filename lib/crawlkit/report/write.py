@@ -60,7 +60,7 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
     queries, told = read_queries(round_.id), audit(job, round_.id)
     queries |= freshness_queries(job.cfg.freshness, round_.now)
     with contextlib.ExitStack() as kept:
-        frames = _read_frames(job, kept)
+        frames = _read_frames(job, round_, kept)
         data = _ask(job, queries, frames)
         rounds, stages = read_history(job, round_)
         metrics = make_metrics(data, stages, round_) + _round_metrics(job, round_, frames, told)
@@ -84,11 +84,12 @@ def write_report(job: OpenCrawl, round_: Round) -> dict[str, Any]:
     return {"metrics": len(metrics), "alerts": firing}
 
 
-def _read_frames(job: OpenCrawl, kept: contextlib.ExitStack) -> dict[str, Frame]:
+def _read_frames(job: OpenCrawl, round_: Round, kept: contextlib.ExitStack) -> dict[str, Frame]:
     """What the queries read, by name. Captures have files of each round, and a dozen queries ask
     them: they are read once.
     """
     frames = {name: job.read(name) for name in TABLES if name not in WRITES}
+    frames["renders"] = job.of_round("captures", round_).where("kind = 'render'")
     captures = frames["captures"]
     errors = captures.where(IS_ERROR).select(*_OF_ERRORS)
     frames["errors"] = kept.enter_context(job.engine.keep(errors))

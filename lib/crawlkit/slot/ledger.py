@@ -68,11 +68,13 @@ class Ledger:
             self._count(judged)
         await self._write(self._recorder.add, capture, answer, item, state, copy)
 
-    async def store_render(self, item: FetchItem, html: bytes, detail: str | None) -> None:
+    async def store_render(
+        self, item: FetchItem, html: bytes, detail: str | None, render_ms: int
+    ) -> None:
         """Store the document of a page as its browser left it, and the row's outcome with it."""
         capture = self._capture(item, Judged(Outcome.FETCHED, None, detail))
         capture.content_type = "text/html; charset=utf-8"
-        capture.body_bytes = len(html)
+        capture.body_bytes, capture.render_ms = len(html), render_ms
         self._count(Judged(Outcome.FETCHED))
         await self._write(self._recorder.add_render, capture, item, html)
 

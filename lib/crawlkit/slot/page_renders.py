@@ -126,7 +126,8 @@ class PageRenders:
         if rendered.reason is not None:
             self._end(item, Outcome.FAILED, rendered.reason, rendered.detail)
         else:
-            await self._ledger.store_render(item, rendered.html, visit.detail(rendered))
+            detail = visit.detail(rendered)
+            await self._ledger.store_render(item, rendered.html, detail, rendered.render_ms)
 
     def _read(self, item: FetchItem) -> StoredPage:
         """The row's document as it is stored. Raises Refused."""

@@ -50,6 +50,7 @@ planned_class int | priority class, when it was planned
 sent_url string | the URL as it was sent, where that is not url (WARC-Target-URI)
 redirect_sent_url string | the target as the answer spells it, where that is not redirect_to
 planned_host_class string | class of its host, when it was planned
+render_ms bigint | render rows: time in the browser, waits for requests in it
 """,
         also="Read by `crawlkit audit`.",
     ),

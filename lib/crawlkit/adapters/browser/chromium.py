@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,11 @@ class Browsers:
                 asyncio.get_running_loop().set_exception_handler(_ignore_ended_pages)
                 self._driver = await async_playwright().start()
         one = await self._free.get()
+        start = time.monotonic()
         try:
-            return await one.render(self._driver, page, answer, screenshot)
+            rendered = await one.render(self._driver, page, answer, screenshot)
+            rendered.render_ms = round((time.monotonic() - start) * 1000)
+            return rendered
         finally:
             self._free.put_nowait(one)
 

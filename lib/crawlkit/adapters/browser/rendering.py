@@ -42,7 +42,7 @@ class Rendered:
 
     html: its document at the end (UTF-8). reason: why there is none. detail: which limit ended
     it. blocked: requests that the page may not make, by kind. screenshot: PNG, where one was asked
-    for.
+    for. render_ms: from the browser's start of the page to its end, waits for requests in it.
     """
 
     html: bytes = b""
@@ -51,6 +51,7 @@ class Rendered:
     requests: int = 0
     blocked: dict[str, int] = field(default_factory=dict)
     screenshot: bytes | None = None
+    render_ms: int = 0
 
 
 # None: the request is refused
