@@ -113,7 +113,10 @@ def test_a_host_is_gone_and_the_rest_is_as_it_was(known_crawl, on_each, tmp_path
         told["captures"] == sum(c["host"] == host for c in before.values())
         and captures(job) == before
     )
+    for name in (host, "other.example"):
+        job.crawl.objects.put(f"scripts/{name}/x.json", b"{}")
     done = purge(job, "host", host, "they asked", "test")
+    assert job.crawl.objects.list("scripts/") == ["scripts/other.example/x.json"]
     now = captures(job)
     assert (
         now.keys() == before.keys()

@@ -84,17 +84,21 @@ class Handlers:
         """Fetch what a page in a browser asks for. Raises LeaseLost and what the ledger raises."""
         job = ticket.job
         try:
+            item = job.item
             answer = await self._sender.fetch(
                 job.url,
+                item.etag,
+                item.last_modified,
                 accept=_SUB_ACCEPT,
                 content_types=(),
                 max_body_bytes=min(self._cfg.fetch.max_body_bytes, self._cfg.render.body_bytes),
             )
             await self._sender.settle(ticket, answer)
-            judged = self._judge(job.url, answer, False)
+            is_conditional = bool(conditional_headers(item.etag, item.last_modified))
+            judged = self._judge(job.url, answer, is_conditional)
             state = self._hosts.pacer.state(ticket.host)
-            await self._ledger.store_answer(
-                job.item, judged, answer, ticket.delay_s, state, is_outcome=False
+            job.capture = await self._ledger.store_answer(
+                item, judged, answer, ticket.delay_s, state, is_outcome=False
             )
             self._sender.release_body(answer)
             job.end(answer if answer.status is not None else judged)

@@ -49,8 +49,9 @@ class Ledger:
         *,
         is_outcome: bool = True,
         copy: RobotsCopy | None = None,
-    ) -> None:
-        """Store an answer and the row's outcome with it; waits until it is with the writer's file.
+    ) -> Capture:
+        """Store an answer and the row's outcome with it; returns its capture when it is with the
+        writer's file.
 
         `is_outcome` False: a record beside the outcome (a hop of robots.txt); `item` then describes
         the request.
@@ -67,6 +68,7 @@ class Ledger:
         if is_outcome:
             self._count(judged)
         await self._write(self._recorder.add, capture, answer, item, state, copy)
+        return capture
 
     async def store_render(
         self, item: FetchItem, html: bytes, detail: str | None, render_ms: int

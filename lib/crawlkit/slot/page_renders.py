@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from crawlkit.adapters.browser.rendering import (
     BrowserMissing,
@@ -17,6 +20,7 @@ from crawlkit.adapters.browser.rendering import (
     StoredPage,
 )
 from crawlkit.adapters.net.address_guard import Guard
+from crawlkit.adapters.warc.kept_scripts import KeptScripts
 from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.model import Answer, FetchItem
 from crawlkit.outcomes import Outcome, Reason, Refused
@@ -31,6 +35,7 @@ from crawlkit.slot.setup import SlotSetup
 from crawlkit.slot.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 MAX_HOPS = 5  # of a script or of data
 
 
@@ -54,6 +59,8 @@ class PageRenders:
         self._browsers: Renders | None = None
         self._scripts: dict[str, Answer] = {}  # by URL: what pages of this slot asked for
         self._scripts_bytes = 0
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # scripts
+        self._kept = KeptScripts(setup.io.objects, setup.io.warcs)  # by URL: of earlier rounds
 
     def load(self) -> None:
         """Take the rows that the queue has set aside."""
@@ -147,32 +154,69 @@ class PageRenders:
         if request.method != "GET":
             visit.refuse(Reason.RENDER_METHOD)
             return None
-        if request.kind == "script" and request.url in self._scripts:
-            return self._scripts[request.url]
-        url = request.url
+        if request.kind != "script":
+            return await self._follow(visit, request.url, self._fetch)
+        async with self._asking.setdefault(request.url, asyncio.Lock()):
+            if request.url in self._scripts:
+                return self._scripts[request.url]
+            answer = await self._follow(visit, request.url, self._script)
+            if answer is not None and answer.status == 200:
+                self._keep(request.url, answer)
+            return answer
+
+    async def _follow(
+        self, visit: _Asked, url: str, ask: Callable[[_Asked, str], Awaitable[Answer | None]]
+    ) -> Answer | None:
+        """The answer at the end of a URL's redirects."""
         for _ in range(MAX_HOPS + 1):
-            answer = await self._fetch(visit, url)
+            answer = await ask(visit, url)
             if answer is None or answer.status is None:
-                break
+                return answer
             location, allow = answer.header("location"), self._setup.allow_private
             target = redirect(url, answer.status, location, allow=allow).target
             if target is None:
-                break
+                return answer
             url = target
-        else:
-            visit.refuse(Reason.REDIRECT_TOO_LONG)
-            return None
-        if answer is not None and request.kind == "script" and answer.status == 200:
-            self._keep(request.url, answer)
-        return answer
+        visit.refuse(Reason.REDIRECT_TOO_LONG)
+        return None
 
     def _keep(self, url: str, answer: Answer) -> None:
         if self._scripts_bytes + len(answer.body) <= self._cfg.cache_bytes:
             self._scripts_bytes += len(answer.body)
             self._scripts[url] = answer
 
+    async def _script(self, visit: _Asked, url: str) -> Answer | None:
+        """A script that is stored and fresh, else one request, conditional where it is stored."""
+        if len(url) > MAX_URL_CHARS or not url.startswith(("http://", "https://")):
+            return await self._fetch(visit, url)
+        found = await _try_store(self._kept.find, url)
+        if found is not None and time.time() < found[0].fresh_until:
+            self._ledger.counts["scripts_kept"] += 1
+            return found[1]
+        job = self._job(visit, url)
+        if job is None:
+            return None
+        if found is not None:
+            item, kept = job.item, found[0]
+            item.etag, item.last_modified = kept.etag, kept.last_modified
+            item.prev_capture_id, item.prev_fetched_at = kept.capture_id, kept.fetched_at
+            item.prev_payload_digest = kept.payload_digest
+        answer = await self._ask(visit, job)
+        if answer is None or job.capture is None:
+            return answer
+        if found is not None and job.capture.revisit_of == found[0].capture_id:
+            await _try_store(self._kept.confirm, found[0], answer)
+            return found[1]
+        await _try_store(self._kept.keep, job.capture, answer)
+        return answer
+
     async def _fetch(self, visit: _Asked, url: str) -> Answer | None:
         """One request, in its turn."""
+        job = self._job(visit, url)
+        return None if job is None else await self._ask(visit, job)
+
+    def _job(self, visit: _Asked, url: str) -> SubJob | None:
+        """The request for a URL; None: it is refused."""
         if len(url) > MAX_URL_CHARS:
             visit.refuse(Reason.URL_TOO_LONG)
             return None
@@ -193,13 +237,25 @@ class PageRenders:
         item = FetchItem(
             own.round_id, url_key(url), url, host, domain, own.slot, own.rank, "subresource"
         )
-        job = SubJob(item, self._hosts.origins[origin_of(url)])
+        return SubJob(item, self._hosts.origins[origin_of(url)])
+
+    async def _ask(self, visit: _Asked, job: SubJob) -> Answer | None:
+        """What comes of a request in its turn."""
         self._queue.place(job)
         self._wake()
         got = await job.done
         if isinstance(got, Answer):
             return got
         visit.refuse(None if got is None else got.reason)
+        return None
+
+
+async def _try_store(call: Callable[..., T], *args: Any) -> T | None:
+    """What a call of the script index says; None if the store does not answer."""
+    try:
+        return await asyncio.to_thread(call, *args)
+    except OSError as e:
+        log.warning("index of scripts: %s", e)
         return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from crawlkit.config import Config
-from crawlkit.model import Answer, FetchItem, RobotsCopy
+from crawlkit.model import Answer, Capture, FetchItem, RobotsCopy
 from crawlkit.outcomes import Outcome, Reason
 from crawlkit.rules.frontier.fetch_outcome import Judged, refused_by_robots_error
 from crawlkit.rules.http.content_coding import Decoded, decode_body
@@ -77,12 +77,14 @@ class PageJob:
 class SubJob:
     """A request of a page that is rendered; without one (`is_gate`) what robots.txt says of it.
 
-    `done`: the answer, or why there is none; of a gate None if its URL may be fetched.
+    `done`: the answer, or why there is none; of a gate None if its URL may be fetched. `capture`:
+    of the answer.
     """
 
     item: FetchItem  # kind subresource; of a gate the page's own
     origin: Origin
     is_gate: bool = False
+    capture: Capture | None = None
     done: asyncio.Future[Answer | Judged | None] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

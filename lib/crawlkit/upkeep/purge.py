@@ -18,6 +18,7 @@ import time
 from typing import Any
 
 from crawlkit.adapters.store.stop_list import read_orders
+from crawlkit.adapters.warc.kept_scripts import forget_scripts
 from crawlkit.control.commands import run_command
 from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.engine.frame import Frame
@@ -127,6 +128,7 @@ def _carry_out(job: Job, target: Target, plan: dict[str, Any]) -> dict[str, Any]
         # that no commit names yet
         _check_no_round_open(crawl)
         counts = remove_contents(job, target, plan["files"])
+        forget_scripts(crawl.objects, target.hosts)
         for name in set(plan["files"]) & set(counts.pop("replaced")):
             crawl.warc.delete(name)
     return {"captures": plan["captures"], "records": plan["records"], **counts}

@@ -17,13 +17,13 @@ an earlier round becomes a verdict by `fresh_verdict`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from crawlkit.config import Robots as RobotsConfig
 from crawlkit.outcomes import Reason
+from crawlkit.rules.http.freshness import max_age_s
 from crawlkit.rules.http.redirects import FOLLOWED, redirect
 from crawlkit.rules.http.retry_after import retry_after_s
 from crawlkit.rules.robots.parser import Match, Robots, parse
@@ -32,8 +32,6 @@ from crawlkit.rules.url.domains import registered_domain
 from crawlkit.rules.url.ip_ranges import Network
 
 MAX_RETRY_AFTER_S = 86_400.0
-_MAX_AGE = re.compile(r"(?:^|[\s,])max-age[ \t]*=[ \t]*\"?([0-9]{1,9})", re.IGNORECASE)
-_NO_STORE = re.compile(r"(?:^|[\s,])(?:no-store|no-cache)(?:$|[\s,=])", re.IGNORECASE)
 _AS_SENT = UrlPolicy(remove_session=False)  # a hop is followed as it was sent
 
 
@@ -296,11 +294,9 @@ def _fresh_s(cache_control: Sequence[str], config: RobotsConfig) -> float:
     """Seconds that a copy is used: Cache-Control (RFC 9111 5.2.2; its lines are one list) between
     min_ttl_s and ttl_s.
     """
-    directives = ", ".join(cache_control)
-    ages = (
-        [0] if _NO_STORE.search(directives) else [int(age) for age in _MAX_AGE.findall(directives)]
-    )
-    return min(max(min(ages, default=config.ttl_s), config.min_ttl_s), config.ttl_s)
+    age_s = max_age_s(", ".join(cache_control))
+    ttl_s = config.ttl_s if age_s is None else age_s
+    return min(max(ttl_s, config.min_ttl_s), config.ttl_s)
 
 
 def _header(headers: Iterable[tuple[str, str]], name: str) -> str | None:
