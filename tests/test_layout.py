@@ -38,9 +38,10 @@ IMPURE = {
 ROOMS = {
     "__init__": {"reading", "version"},  # the first for its types; loaded when it is called
     "__main__": {"cli"},
-    "api": {"control", "crawl", "observe", "rules", *"config outcomes tables".split()},
+    "api": {"control", "crawl", "observe", "parsing", "rules", *"config outcomes tables".split()},
     "cli": {
-        *"control crawl exports local observe planner reading report round runtime".split(),
+        *"control crawl exports local observe parsing planner reading report round".split(),
+        "runtime",
         *"upkeep engine adapters rules config model outcomes tables version".split(),
     },
     "reading": {

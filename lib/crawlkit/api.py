@@ -14,8 +14,9 @@ from crawlkit.config import Config
 from crawlkit.control.commands import known_urls, run_command
 from crawlkit.control.responses import status, table_figures
 from crawlkit.crawl.state import Crawl, Place
-from crawlkit.observe.single_url import One, fetch_one as _fetch_one, parse_one as _parse_one
+from crawlkit.observe.single_url import One, fetch_one as _fetch_one
 from crawlkit.outcomes import Refused
+from crawlkit.parsing.single_page import parse_one as _parse_one
 from crawlkit.rules.duplicates.clusters import near_pairs
 from crawlkit.rules.duplicates.fingerprint import (
     PERMUTATIONS,

@@ -6,16 +6,19 @@ import json
 
 import pytest
 import yaml
+from crawlkit.adapters.browser.rendering import BrowserMissing
 from crawlkit.cli.main import load_all
 from crawlkit.config import Config, ConfigError
 from crawlkit.control.commands import run_command
 from crawlkit.crawl.state import CrawlError
 from crawlkit.local.web_server import Reply
-from crawlkit.observe.single_url import fetch_one, parse_one
+from crawlkit.observe.single_url import fetch_one, render_one
 from crawlkit.outcomes import Refused
+from crawlkit.parsing.single_page import parse_one
 from crawlkit.rules.url.domains import host_bucket
 from typer.testing import CliRunner
 
+from tests.adapters.browser.chromium import chromium
 from tests.control.smallcrawl import NOW, make_crawl
 from tests.slot.slotweb import SlotWeb, page, robots
 
@@ -145,3 +148,63 @@ def test_the_commands(web, tmp_path):
     assert text.exit_code == 0
     assert "http://b.test/b" in text.stdout
     assert RUN.invoke(load_all(), ["parse-one", str(tmp_path / "none")]).exit_code == 2
+
+
+APP = (
+    b"fetch('http://api.other.test/list.json').then(r => r.json()).then(d => { root.innerHTML ="
+    b" `<h1>${d.title}</h1><a href=${d.next}>next</a>` }); fetch('/no'); new Image().src = '/i.png'"
+)
+
+
+@pytest.fixture
+def apps():
+    """A page whose script asks another host for its text."""
+    json_of = [("Content-Type", "application/json"), ("Access-Control-Allow-Origin", "*")]
+    sites = {
+        "app.test": {
+            "/": page("<title>x</title><div id=root></div><script src=/app.js></script>"),
+            "/app.js": Reply(200, [("Content-Type", "text/javascript")], APP),
+            "/robots.txt": robots("User-agent: *\nDisallow: /no\n"),
+            "/gone": Reply(404, [("Content-Type", "text/html")], b"gone"),
+        },
+        "api.other.test": {"/list.json": Reply(200, json_of, b'{"title": "Told", "next": "/n"}')},
+    }
+    with SlotWeb(sites) as web:
+        yield web
+
+
+def test_static_and_rendered_beside_each_other(apps, tmp_path):
+    cfg = apps.config(render={"chromium": chromium()})
+    shown = tmp_path / "crawl.yaml"
+    sections = {"fetch", "politeness", "lease", "round", "render"}
+    shown.write_text(yaml.safe_dump(cfg.model_dump(include=sections, mode="json")))
+    picture = tmp_path / "app.png"
+    args = ["fetch-one", "http://app.test/", "--config", str(shown)]
+    done = RUN.invoke(load_all(), [*args, "--render", "--screenshot", str(picture), "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["static"]["text"], told["static"]["links"]) == ("", [])
+    assert told["rendered"]["text"] == "Told\nnext"
+    assert told["links_gained"] == ["http://app.test/n"]
+    assert (told["needs_js"], told["cloaking"]) == ("framework_root", None)
+    asked = [(r["kind"], r["url"], r["status"]) for r in told["requests"]]
+    assert sorted(asked, key=str) == [
+        ("fetch", "http://api.other.test/list.json", 200),
+        ("fetch", "http://app.test/no", None),
+        ("script", "http://app.test/app.js", 200),
+    ]
+    assert told["blocked"] == {"image": 1} and told["render_ms"] > 300
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    # each once, by the rules: the second render knows robots.txt; the script has no freshness
+    assert apps.violations() == []
+    assert apps.asked("app.test") == ["/robots.txt", "/", "/app.js", "/app.js"]
+    assert apps.asked("api.other.test") == ["/robots.txt", "/list.json"]
+
+
+def test_what_cannot_be_rendered(apps, tmp_path):
+    cfg = apps.config(render={"chromium": chromium()})
+    one = render_one("http://app.test/gone", cfg)
+    assert (one.capture, one.summary()["outcome"]) == (None, "http_error")
+    with pytest.raises(BrowserMissing, match="no Chromium"):
+        render_one("http://app.test/", apps.config(render={"chromium": str(tmp_path / "none")}))
+    assert apps.asked("app.test") == ["/robots.txt", "/gone"]

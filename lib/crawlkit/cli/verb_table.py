@@ -282,6 +282,7 @@ EXAMPLES = (
     "crawlkit metrics --data site",
     "crawlkit alerts --data site --json",
     "crawlkit fetch-one https://site.example/x --data site --out page.html",
+    "crawlkit fetch-one https://site.example/app --render --screenshot app.png",
     "crawlkit parse-one page.html --url https://site.example/x",
     "CRAWLKIT_TOKEN=... crawlkit serve --data site",
 )

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from crawlkit.adapters.browser.rendering import (
+    AnswerRequest,
+    PageRequest,
+    Rendered,
+    Renders,
+    StoredPage,
+    open_browsers,
+)
 from crawlkit.adapters.store.local_objects import LocalObjects
 from crawlkit.adapters.store.objects import ObjectMissing
 from crawlkit.adapters.store.parts import Record, read_slot
@@ -19,12 +27,13 @@ from crawlkit.adapters.store.stop_list import ORDERS_KEY
 from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl, CrawlError
-from crawlkit.model import Capture, FetchItem, RobotsCopy
-from crawlkit.outcomes import Reason, Refused
-from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
-from crawlkit.rules.page.links import Link
-from crawlkit.rules.page.page import parse_page
+from crawlkit.model import Answer, Capture, FetchItem, RobotsCopy
+from crawlkit.outcomes import Outcome, Reason, Refused
+from crawlkit.parsing.single_page import parse_one
+from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES
 from crawlkit.rules.politeness.host_state import HostState
+from crawlkit.rules.render.cloaking import Compared, compare_rendered
+from crawlkit.rules.render.foreign_origins import read_origins
 from crawlkit.rules.url.canonical import canonicalize, host_of, origin_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
@@ -120,45 +129,82 @@ def _state(crawl: Crawl, host: str, domain: str) -> str | None:
 
 
 def _fetch(url: str, cfg: Config, crawl: Crawl | None) -> One:
-    """Fetch robots.txt and URL in a slot of their own; again with the hosts to which the
-    robots.txt leads, as the next round would.
-    """
-    origins = [origin_of(url)]
-    paces = {host_of(url): _free_state(crawl, host_of(url))}
-    while True:
-        one, records = _run_slot(url, origins, paces, cfg, crawl)
-        leads = {o for r in records if isinstance(r, RobotsCopy) for o in r.leads_to}
-        more = sorted(leads - {*origins})
-        if one.capture.reason != Reason.ROBOTS_FOREIGN_HOST or not more:
-            return one
-        paces |= {r.host: r.to_json() for r in records if isinstance(r, HostState)}
-        for origin in more:
-            paces.setdefault(host_of(origin + "/"), _free_state(crawl, host_of(origin + "/")))
-        origins += more
-
-
-def _run_slot(
-    url: str, origins: list[str], paces: dict[str, str | None], cfg: Config, crawl: Crawl | None
-) -> tuple[One, list[Record]]:
-    """One slot, below a folder that is deleted. origins: whose robots.txt it has rows of."""
-    items = [_item(f"{o}/robots.txt", n, "robots", paces) for n, o in enumerate(origins)]
-    items.append(_item(url, len(origins), "page", paces))
+    """Fetch robots.txt and URL in a slot of their own."""
     with tempfile.TemporaryDirectory(prefix="crawlkit-one-") as folder:
-        objects, warcs = LocalObjects(Path(folder, "state")), LocalObjects(Path(folder, "warc"))
-        if crawl is not None:
-            _copy_orders(crawl, objects)
-        run_slot(items, cfg, SlotIO(objects, warcs, Path(folder, "spool")))
-        records = [r for part in read_slot(objects, ROUND, 0) for r in part.records]
-        if crawl is not None:
-            _keep_states(crawl, records)
-        return _read_one(records, warcs, origins[0]), records
+        return _Slots(Path(folder), cfg, crawl).fetch(url)
 
 
-def _item(url: str, rank: int, kind: str, paces: dict[str, str | None]) -> FetchItem:
-    host = host_of(url)
-    state = paces.get(host) if kind == "robots" else None
-    domain = registered_domain(host)
-    return FetchItem(ROUND, url_key(url), url, host, domain, 0, rank, kind, host_state=state)
+class _Slots:
+    """Slots of one URL, one after the other, below a folder; each goes on with the hosts' pace."""
+
+    def __init__(self, folder: Path, cfg: Config, crawl: Crawl | None) -> None:
+        self._folder, self._cfg, self._crawl = folder, cfg, crawl
+        self._objects = LocalObjects(folder / "state")
+        self._warcs = LocalObjects(folder / "warc")
+        self.origins: list[str] = []  # whose robots.txt the slots have rows of
+        self._paces: dict[str, str | None] = {}
+        self._copies: dict[str, RobotsCopy] = {}
+        self._n = 0
+        if crawl is not None:
+            _copy_orders(crawl, self._objects)
+
+    def add_origins(self, origins: Iterable[str]) -> None:
+        """Let the slots ask these too. Raises CrawlError if a round is fetching one."""
+        for origin in origins:
+            host = host_of(origin + "/")
+            if host not in self._paces:
+                self._paces[host] = _free_state(self._crawl, host)
+            self.origins.append(origin)
+
+    def fetch(self, url: str) -> One:
+        """Fetch robots.txt and URL; again with the hosts to which the robots.txt leads, as the next
+        round would.
+        """
+        self.add_origins([origin_of(url)])
+        while True:
+            records = self.run(url, "page")
+            one = _read_one(records, self._warcs, self.origins[0])
+            leads = {o for r in records if isinstance(r, RobotsCopy) for o in r.leads_to}
+            more = sorted(leads - {*self.origins})
+            if one.capture.reason != Reason.ROBOTS_FOREIGN_HOST or not more:
+                self._copies = {r.origin: r for r in records if isinstance(r, RobotsCopy)}
+                return one
+            self.add_origins(more)
+
+    def run(
+        self, url: str, kind: str, browsers: Renders | None = None, **fields: Any
+    ) -> list[Record]:
+        """One slot with the row of a URL, and what its parts hold. fields: of the row."""
+        n, self._n = self._n, self._n + 1
+        items = [self._robots_item(n, rank, origin) for rank, origin in enumerate(self.origins)]
+        items.append(self._item(n, len(items), url, kind, **fields))
+        io = SlotIO(self._objects, self._warcs, self._folder / "spool")
+        if browsers is not None:
+            io.browsers = lambda _: browsers
+        run_slot(items, self._cfg, io)
+        records = [r for part in read_slot(self._objects, ROUND, n) for r in part.records]
+        self._paces |= {r.host: r.to_json() for r in records if isinstance(r, HostState)}
+        if self._crawl is not None:
+            _keep_states(self._crawl, records)
+        return records
+
+    def _robots_item(self, slot: int, rank: int, origin: str) -> FetchItem:
+        state = self._paces[host_of(origin + "/")]
+        item = self._item(slot, rank, f"{origin}/robots.txt", "robots", host_state=state)
+        if copy := self._copies.get(origin):
+            item.robots_status, item.robots_body = copy.status, copy.body
+            item.robots_fetched_at, item.robots_expires_at = copy.fetched_at, copy.expires_at
+        return item
+
+    def _item(self, slot: int, rank: int, url: str, kind: str, **fields: Any) -> FetchItem:
+        host = host_of(url)
+        domain = registered_domain(host)
+        return FetchItem(ROUND, url_key(url), url, host, domain, slot, rank, kind, **fields)
+
+    def payload(self, capture: Capture) -> bytes:
+        """What is stored of a capture."""
+        place = capture.warc_record_offset or 0, capture.warc_record_length or 0
+        return RecordReader(self._warcs)(str(capture.warc_filename), *place)[1]
 
 
 def _copy_orders(crawl: Crawl, objects: LocalObjects) -> None:
@@ -190,60 +236,125 @@ def _read_one(records: list[Record], warcs: LocalObjects, origin: str) -> One:
     return One(page, robots, headers, payload)
 
 
-def parse_one(
-    body: bytes,
-    url: str,
-    cfg: Config,
-    content_type: str | None = None,
-    headers: list[tuple[str, str]] | None = None,
-) -> dict[str, Any]:
-    """What the parse stage reads from a body: title, texts, links, robots directives, digests.
+@dataclasses.dataclass(slots=True)
+class RenderedOne:
+    """A URL that was fetched and rendered.
 
-    body: with its content coding. Raises Refused (no such URL).
+    page: what came of its fetch. capture: of its render; None: it was not fetched, so not rendered.
+    static, rendered: what `parse_one` reads from both documents. requests: of the page's scripts.
     """
-    policy = UrlPolicy.of(cfg.urls)
-    decoded = decode_body(body, headers or ())
-    page = parse_page(
-        decoded.body,
-        canonicalize(url, policy=policy),
-        content_type,
-        headers or (),
-        cfg.agent.name,
-        policy,
-    )
-    robots, meta = page.robots, page.metadata
-    return {
-        "url": page.url,
-        "kind": page.kind,
-        "charset": page.encoding.name if page.encoding else None,
-        "title": page.title,
-        "description": meta.description,
-        "language": page.language,
-        "canonical": page.links.canonical,
-        "robots": list(robots.directives),
-        "noindex": robots.noindex,
-        "nofollow": robots.nofollow,
-        "text": page.text,
-        "main_text": page.main_text,
-        "page_kind": page.page_kind,
-        "links": [_link_row(link) for link in page.links.links],
-        "structured": json.loads(json.dumps(page.structured, default=str)),
-        "body_sha256": page.body_sha256,
-        "text_sha256": page.prints.text_sha256,
-        "simhash": page.prints.simhash,
-        "flags": list(page.flags),
-        "error": None if page.error is None else str(page.error),
-    }
+
+    page: One
+    capture: Capture | None = None
+    static: dict[str, Any] | None = None
+    rendered: dict[str, Any] | None = None
+    requests: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    blocked: dict[str, int] = dataclasses.field(default_factory=dict)
+    screenshot: bytes | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Both documents beside each other, as JSON."""
+        had, has = (_link_urls(read) for read in (self.static, self.rendered))
+        texts = [(read or {}).get("text", "") for read in (self.static, self.rendered)]
+        compared = (
+            compare_rendered(texts[0], texts[1], had, has)
+            if self.rendered
+            else Compared(None, None)
+        )
+        told = self.capture or self.page.capture
+        return {
+            **{name: getattr(told, name) for name in ("url", "outcome", "reason", "detail")},
+            "render_ms": told.render_ms,
+            "needs_js": (self.static or {}).get("needs_js"),
+            "static": None if self.static is None else {"text": texts[0], "links": had},
+            "rendered": None if self.rendered is None else {"text": texts[1], "links": has},
+            "links_gained": [url for url in has if url not in {*had}],
+            "similarity": compared.similarity,
+            "cloaking": compared.cloaking,
+            "requests": self.requests,
+            "blocked": self.blocked,
+            "page": self.page.summary(),
+        }
 
 
-def _link_row(link: Link) -> dict[str, Any]:
-    return {
-        "kind": link.kind,
-        "url": link.url,
-        "anchor": link.anchor,
-        "rel": link.rel,
-        "refused": None if link.refused is None else str(link.refused),
+def _link_urls(read: dict[str, Any] | None) -> list[str]:
+    links = [] if read is None else read["links"]
+    return list(dict.fromkeys(link["url"] for link in links if link["refused"] is None))
+
+
+class _Watched:
+    """Browsers of a slot, with what the page asks for and a screenshot."""
+
+    def __init__(self, browsers: Renders, one: RenderedOne, has_screenshot: bool) -> None:
+        self._browsers, self._one, self._has_screenshot = browsers, one, has_screenshot
+
+    async def render(
+        self, page: StoredPage, answer: AnswerRequest, *, screenshot: bool = False
+    ) -> Rendered:
+        """As `Renders.render`."""
+        self._one.requests.clear()
+
+        async def note(request: PageRequest) -> Answer | None:
+            got = await answer(request)
+            status, size = (None, 0) if got is None else (got.status, len(got.body))
+            row = {"kind": request.kind, "method": request.method, "url": request.url}
+            self._one.requests.append(row | {"status": status, "body_bytes": size})
+            return got
+
+        done = await self._browsers.render(page, note, screenshot=self._has_screenshot)
+        self._one.blocked, self._one.screenshot = done.blocked, done.screenshot
+        return done
+
+    async def close(self) -> None:
+        """As `Renders.close`."""
+        await self._browsers.close()
+
+
+def render_one(
+    url: str, cfg: Config, crawl: Crawl | None = None, screenshot: bool = False
+) -> RenderedOne:
+    """Fetch a URL as `fetch_one` does, and render it as the next two rounds would: once more with
+    the origins that it asks for.
+
+    Raises as `fetch_one`, and BrowserMissing.
+    """
+    url = canonicalize(url, policy=UrlPolicy.of(cfg.urls))
+    cfg.check_agent([host_of(url)])
+    open_browsers(cfg.render, cfg.agent)  # missing: told before anything is sent
+    with (
+        contextlib.nullcontext() if crawl is None else crawl.lock,
+        tempfile.TemporaryDirectory(prefix="crawlkit-one-") as folder,
+    ):
+        slots = _Slots(Path(folder), cfg, crawl)
+        one = RenderedOne(slots.fetch(url))
+        if one.page.capture.outcome == Outcome.FETCHED and one.page.capture.warc_filename:
+            _render(slots, one, cfg, screenshot)
+        return one
+
+
+def _render(slots: _Slots, one: RenderedOne, cfg: Config, screenshot: bool) -> None:
+    page, headers = one.page.capture, one.page.headers
+    one.static = parse_one(one.page.payload, page.url, cfg, page.content_type, headers)
+    fields = {
+        "doc_filename": page.warc_filename,
+        "doc_offset": page.warc_record_offset,
+        "doc_length": page.warc_record_length,
+        "prev_capture_id": page.capture_id,
+        "prev_payload_digest": page.payload_digest,
+        "prev_fetched_at": page.started,
     }
+    for _ in range(2):
+        watched = _Watched(open_browsers(cfg.render, cfg.agent), one, screenshot)
+        records = slots.run(page.url, "render", watched, **fields)
+        one.capture = next(r for r in records if isinstance(r, Capture) and r.kind == "render")
+        more = sorted({*read_origins(one.capture.detail)} - {*slots.origins})
+        if not more:
+            break
+        slots.add_origins(more)
+    if one.capture is not None and one.capture.warc_filename:
+        kept = [(k, v) for k, v in headers if k.lower() != "content-encoding"]
+        html = slots.payload(one.capture)
+        one.rendered = parse_one(html, page.url, cfg, one.capture.content_type, kept)
 
 
 def read_and_parse(

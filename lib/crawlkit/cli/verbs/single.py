@@ -26,10 +26,11 @@ from crawlkit.config.section import ConfigError
 from crawlkit.crawl.state import find_crawl
 from crawlkit.observe.single_url import (
     fetch_one as fetch_url,
-    parse_one as parse_body,
     read_and_parse,
+    render_one,
 )
 from crawlkit.outcomes import REMEDIES
+from crawlkit.parsing.single_page import parse_one as parse_body
 from crawlkit.reading.stored import StoredRecord, find_record
 from crawlkit.rules.http.content_types import kind_of
 from crawlkit.rules.page.encoding import is_utf8
@@ -56,18 +57,63 @@ def fetch_one(
     out: Annotated[
         Optional[Path], typer.Option("--out", metavar="FILE", help="Write the stored payload here.")
     ] = None,
+    render: Annotated[
+        bool,
+        typer.Option("--render", help="Then render it: text, links, requests."),
+    ] = False,
+    screenshot: Annotated[
+        Optional[Path],
+        typer.Option("--screenshot", metavar="FILE", help="Render it; what it looks like, as PNG."),
+    ] = None,
     config: ConfigFile = None,
     set_: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch one URL as a round would: guard, robots.txt, pace. Exit 1 if it was not fetched."""
+    """Fetch one URL as a round would: guard, robots.txt, pace. Exit 1 if it was not fetched.
+
+    \b
+    crawlkit fetch-one https://site.example/x --data site --out page.html
+    crawlkit fetch-one https://site.example/app --render --screenshot app.png
+    """
     cfg = read_config(data, config, set_)
-    got = fetch_url(url, cfg, find_crawl(data, cfg) if data else None)
+    crawl = find_crawl(data, cfg) if data else None
+    if render or screenshot is not None:
+        rendered = render_one(url, cfg, crawl, screenshot is not None)
+        if out is not None:
+            out.write_bytes(rendered.page.payload)
+        if screenshot is not None and rendered.screenshot is not None:
+            screenshot.write_bytes(rendered.screenshot)
+        emit(rendered.summary(), as_json, _rendered_text)
+        if rendered.rendered is None:
+            raise typer.Exit(1)
+        return
+    got = fetch_url(url, cfg, crawl)
     if out is not None:
         out.write_bytes(got.payload)
     emit(got.summary(), as_json, _fetched_text)
     if got.capture.outcome not in FETCHED:
         raise typer.Exit(1)
+
+
+def _rendered_text(v: dict[str, Any]) -> str:
+    if v["static"] is None:
+        return _fetched_text(v["page"])
+    words = (v["outcome"], v["reason"] or "", v["detail"] or "")
+    lines = [f"{v['url']}: {' '.join(words)}".rstrip()]
+    lines.append(f"needs a browser: {v['needs_js'] or 'no'}; time in it: {v['render_ms'] or 0} ms")
+    if v["cloaking"]:
+        lines.append(f"may be cloaked: {v['cloaking']}")
+    for name in ("static", "rendered"):
+        read = v[name] or {"text": "", "links": []}
+        n = len(read["text"])
+        lines += ["", f"{name}: {n} characters, {len(read['links'])} links", read["text"]]
+    lines += ["", f"links gained: {len(v['links_gained'])}", *v["links_gained"]]
+    lines += ["", f"requests: {len(v['requests'])}"]
+    for r in v["requests"]:
+        status = r["status"] or "refused"
+        lines.append(f"{r['kind']} {r['method']} {r['url']}: {status}, {r['body_bytes']} bytes")
+    lines += [f"not asked for: {n} {kind}" for kind, n in sorted(v["blocked"].items())]
+    return "\n".join(lines)
 
 
 def _fetched_text(v: dict[str, Any]) -> str:
