@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from crawlkit.adapters.browser.rendering import AnswerRequest, PageRequest, Rendered, StoredPage
 from crawlkit.adapters.store.parts import read_slot
-from crawlkit.adapters.warc.kept_scripts import forget_scripts
+from crawlkit.adapters.warc.kept_scripts import KeptScripts, forget_scripts
 from crawlkit.local.web_server import Reply, Request
 from crawlkit.model import Capture
 from crawlkit.slot.inputs import SlotIO
@@ -151,6 +151,24 @@ def test_a_script_that_is_not_where_it_was_is_asked_for_again(asked, damage):
             forget_scripts(world.io().objects, ["a.test"])
 
     assert asked(("Cache-Control", "max-age=3600"), between=do) == [[""], [""]]
+
+
+def test_a_script_whose_body_is_another_urls_is_kept_with_its_own_fields(tmp_path):
+    first = Reply(200, [JS, ("Cache-Control", "max-age=60")], CODE)
+    other = ("Access-Control-Allow-Origin", "*")
+    second = Reply(200, [("Content-Type", "application/json"), other, *first.headers[1:]], CODE)
+    sites = {"a.test": {"/1": page("1"), "/2": page("2"), "/s.js": first, "/t.js": second}}
+    with SlotWeb(sites) as web:
+        world = World(tmp_path, web)
+        for no in (2, 3):
+            web.log.clear()
+            world.round(no, AskingBrowsers(["http://a.test/s.js", "http://a.test/t.js"]))
+        assert [target for target in web.asked("a.test") if "js" in target] == []
+    found = KeptScripts(world.io().objects, world.io().warcs).find("http://a.test/t.js")
+    assert found is not None and found[1].body == CODE
+    assert found[1].header("access-control-allow-origin") == "*"
+    assert found[1].header("content-type") == "application/json"
+    assert found[0].copy_url == "http://a.test/s.js"
 
 
 def test_an_unchanged_script_is_stored_once(tmp_path):

@@ -130,7 +130,15 @@ def read_earlier(objects: Objects, round_id: str, slot: int) -> EarlierAttempts:
                     and r.started is not None
                 ):
                     e.stored.setdefault(
-                        r.payload_digest, Stored(r.capture_id, r.sent_url or r.url, r.started)
+                        r.payload_digest,
+                        Stored(
+                            r.capture_id,
+                            r.sent_url or r.url,
+                            r.started,
+                            r.warc_filename or "",
+                            r.warc_record_offset or 0,
+                            r.warc_record_length or 0,
+                        ),
                     )
             elif isinstance(r, HostState):
                 e.states[r.host] = r

@@ -12,7 +12,7 @@ from crawlkit.model import Answer, Capture, FetchItem, RobotsCopy
 from crawlkit.outcomes import Outcome
 from crawlkit.rules.frontier.fetch_outcome import NEVER_SENT, NO_ADDRESS, Judged
 from crawlkit.rules.politeness.host_state import HostState
-from crawlkit.slot.recorder import Recorder, describe
+from crawlkit.slot.recorder import Recorder, Stored, describe
 
 
 class Ledger:
@@ -69,6 +69,11 @@ class Ledger:
             self._count(judged)
         await self._write(self._recorder.add, capture, answer, item, state, copy)
         return capture
+
+    async def find_stored(self, digest: str | None) -> Stored | None:
+        """As `Recorder.find_stored`."""
+        found: Stored | None = await self._write(self._recorder.find_stored, digest)
+        return found
 
     async def store_render(
         self, item: FetchItem, html: bytes, detail: str | None, render_ms: int

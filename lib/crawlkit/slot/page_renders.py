@@ -200,14 +200,17 @@ class PageRenders:
             item, kept = job.item, found[0]
             item.etag, item.last_modified = kept.etag, kept.last_modified
             item.prev_capture_id, item.prev_fetched_at = kept.capture_id, kept.fetched_at
-            item.prev_payload_digest = kept.payload_digest
+            item.prev_payload_digest, item.prev_copy_url = kept.payload_digest, kept.copy_url
         answer = await self._ask(visit, job)
         if answer is None or job.capture is None:
             return answer
         if found is not None and job.capture.revisit_of == found[0].capture_id:
             await _try_store(self._kept.confirm, found[0], answer)
             return found[1]
-        await _try_store(self._kept.keep, job.capture, answer)
+        stored = await self._ledger.find_stored(job.capture.payload_digest)
+        if stored is not None and answer.status == 200 and not answer.truncated:
+            digest = str(job.capture.payload_digest)
+            await _try_store(self._kept.keep, answer, digest, *stored)
         return answer
 
     async def _fetch(self, visit: _Asked, url: str) -> Answer | None:

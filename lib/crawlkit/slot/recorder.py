@@ -33,11 +33,14 @@ UNTOUCHED = (Outcome.DEFERRED, Outcome.ROBOTS_CACHED)  # outcomes that change no
 
 
 class Stored(NamedTuple):
-    """A body stored in this slot, to which later equal ones refer."""
+    """A body stored in this slot, to which later equal ones refer, and its record."""
 
     capture_id: str
     url: str
     date: float  # Unix s
+    filename: str
+    offset: int
+    length: int
 
 
 class Attempt(NamedTuple):
@@ -140,6 +143,10 @@ class Recorder:
         if self._writer.due():
             self.flush()
 
+    def find_stored(self, digest: str | None) -> Stored | None:
+        """The body of this digest, if this slot has stored it."""
+        return self._stored.get(digest or "")
+
     def _name(self, capture: Capture) -> None:
         capture.seq, self._seq = self._seq, self._seq + 1
         capture.capture_id = f"{'-'.join(map(str, self._attempt))}-{capture.seq}"
@@ -218,7 +225,15 @@ class Recorder:
             capture.revisit_of = revisit_of
         elif answer.body and not answer.truncated:
             self._stored.setdefault(
-                block.payload_digest, Stored(capture.capture_id, answer.url, answer.wall_start)
+                block.payload_digest,
+                Stored(
+                    capture.capture_id,
+                    answer.url,
+                    answer.wall_start,
+                    written.filename,
+                    written.offset,
+                    written.length,
+                ),
             )
 
     def _place(self, capture: Capture, written: Written) -> None:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 
 from crawlkit.adapters.store.objects import ObjectMissing, Objects
 from crawlkit.adapters.warc.record_store import RecordReader
-from crawlkit.model import Answer, Capture
+from crawlkit.model import Answer
 from crawlkit.outcomes import Refused
 from crawlkit.rules.http.conditional import validators
 from crawlkit.rules.http.freshness import fresh_until
@@ -23,14 +23,20 @@ from crawlkit.rules.url.canonical import host_of
 from crawlkit.rules.warc.digests import sha1_digest
 
 _PREFIX = "scripts/"
+_KEPT = frozenset(
+    "content-type content-encoding access-control-allow-origin cross-origin-resource-policy".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptScript:
-    """Where the body of a script is. Times are Unix s. etag, last_modified: its validators."""
+    """Where the body of a script is, and of which request: it may be another URL's, with fields of
+    its own. Times are Unix s. headers: of the script's answer, what a browser goes by.
+    """
 
     url: str
     capture_id: str
+    copy_url: str
     payload_digest: str
     warc_filename: str
     offset: int
@@ -39,6 +45,7 @@ class KeptScript:
     fresh_until: float
     etag: str | None
     last_modified: str | None
+    headers: list[tuple[str, str]]
 
 
 class KeptScripts:
@@ -54,36 +61,34 @@ class KeptScripts:
         try:
             kept = KeptScript(**json.loads(self._objects.get(_key(url))[0]))
             read = RecordReader(self._warcs)
-            headers, body = read(kept.warc_filename, kept.offset, kept.length)
+            _, body = read(kept.warc_filename, kept.offset, kept.length)
         except (ObjectMissing, Refused, ValueError, TypeError):
             return None
         if kept.url != url or sha1_digest(body) != kept.payload_digest:
             return None
+        headers = [(str(name), str(value)) for name, value in kept.headers]
         return kept, Answer(url, status=200, headers=headers, body=body)
 
-    def keep(self, capture: Capture, answer: Answer) -> None:
-        """Remember a script that was stored with a record of its own, if it may be stored.
+    def keep(  # noqa: PLR0913 - where a body is stored
+        self,
+        answer: Answer,
+        digest: str,
+        capture_id: str,
+        copy_url: str,
+        fetched_at: float,
+        filename: str,
+        offset: int,
+        length: int,
+    ) -> None:
+        """Remember a script whose body is in a record, if it may be stored.
 
-        The record need not be in the store yet. Raises OSError.
+        The record may be another URL's, and need not be in the store yet. Raises OSError.
         """
         until = fresh_until(answer.headers, answer.wall_end)
-        if until is None or answer.status != 200 or answer.truncated:
-            return
-        if capture.record_type != "response" or capture.payload_digest is None:
-            return
-        place = capture.warc_filename, capture.warc_record_offset, capture.warc_record_length
-        kept = KeptScript(
-            answer.url,
-            capture.capture_id,
-            capture.payload_digest,
-            str(place[0]),
-            place[1] or 0,
-            place[2] or 0,
-            answer.wall_start,
-            until,
-            *validators(answer.headers),
-        )
-        self._put(kept)
+        if until is not None:
+            place = capture_id, copy_url, digest, filename, offset, length, fetched_at
+            headers = [(k, v) for k, v in answer.headers if k.lower() in _KEPT]
+            self._put(KeptScript(answer.url, *place, until, *validators(answer.headers), headers))
 
     def confirm(self, kept: KeptScript, answer: Answer) -> None:
         """An answer showed that a kept script has not changed: it is fresh again. Raises
