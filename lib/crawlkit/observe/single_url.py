@@ -30,6 +30,7 @@ from crawlkit.crawl.state import Crawl, CrawlError
 from crawlkit.model import Answer, Capture, FetchItem, RobotsCopy
 from crawlkit.outcomes import Outcome, Reason, Refused
 from crawlkit.parsing.single_page import parse_one
+from crawlkit.rules.frontier.lifecycle import RENDER_AGAIN
 from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.rules.render.cloaking import Compared, compare_rendered
@@ -313,8 +314,8 @@ class _Watched:
 def render_one(
     url: str, cfg: Config, crawl: Crawl | None = None, screenshot: bool = False
 ) -> RenderedOne:
-    """Fetch a URL as `fetch_one` does, and render it as the next two rounds would: once more with
-    the origins that it asks for.
+    """Fetch a URL as `fetch_one` does, and render it as the next rounds would: again with the
+    origins that it asks for.
 
     Raises as `fetch_one`, and BrowserMissing.
     """
@@ -343,7 +344,7 @@ def _render(slots: _Slots, one: RenderedOne, cfg: Config, screenshot: bool) -> N
         "prev_payload_digest": page.payload_digest,
         "prev_fetched_at": page.started,
     }
-    for _ in range(2):
+    for _ in range(1 + len(RENDER_AGAIN)):
         watched = _Watched(open_browsers(cfg.render, cfg.agent), one, screenshot)
         records = slots.run(page.url, "render", watched, **fields)
         one.capture = next(r for r in records if isinstance(r, Capture) and r.kind == "render")

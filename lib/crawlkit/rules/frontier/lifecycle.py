@@ -45,6 +45,7 @@ COPY = (
 )  # which stored body the row has; a revisit record has none
 DIGESTS = {"body_sha256", "text_sha256", "payload_digest", "simhash"}
 GIVEN_BACK = "given_back"  # flag: a task died with it, so it comes with those of class 1
+RENDER_AGAIN = ("render_again", "render_again_2")  # flags: rendered once, twice more
 DUPLICATE = "duplicate_of"  # flag: another page represents its cluster
 TOO_LONG = "redirect_too_long"  # flag: its redirect was not followed
 TRANSIENT_FLAGS = {
@@ -57,7 +58,7 @@ TRANSIENT_FLAGS = {
     "content_type_not_parsed",
     "needs_js",
     "render",
-    "render_again",
+    *RENDER_AGAIN,
     "render_failed",
     "rendered",
 }
@@ -279,12 +280,15 @@ def _flags(
 def _flags_after_render(
     row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome
 ) -> list[str]:
-    """A page whose browser asked for origins of other tasks is rendered once more, with them."""
+    """A page whose browser asked for origins of other tasks is rendered again, with them: a script
+    of another host, then the data that it asks for of a third.
+    """
     flags = set(row.get("flags") or ()) - {"render"}
     if outcome is not Outcome.FETCHED:
         return sorted(flags | {"render_failed"})
-    if read_origins(seen.get("detail")) and "render_again" not in flags:
-        flags |= {"render", "render_again"}
+    left = [flag for flag in RENDER_AGAIN if flag not in flags]
+    if left and read_origins(seen.get("detail")):
+        flags |= {"render", left[0]}
     return sorted(flags | {"rendered"})
 
 
