@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from crawlkit.adapters.browser.rendering import AnswerRequest, PageRequest, Rendered, StoredPage
+from crawlkit.adapters.net.dns import Lookup
+from crawlkit.adapters.net.engine import Engine
 from crawlkit.adapters.store.parts import read_slot
 from crawlkit.adapters.warc.kept_scripts import KeptScripts, forget_scripts
-from crawlkit.local.web_server import Reply, Request
+from crawlkit.local.web_server import Reply, Request, WebServer
 from crawlkit.model import Capture
+from crawlkit.rules.render.foreign_origins import read_origins
 from crawlkit.slot.inputs import SlotIO
 from crawlkit.slot.run import run_slot
 
@@ -48,9 +52,9 @@ class AskingBrowsers:
 class World:
     """A host with two pages that are stored and wait to be rendered."""
 
-    def __init__(self, folder: Path, web: SlotWeb) -> None:
+    def __init__(self, folder: Path, web: SlotWeb, **fetch: Any) -> None:
         self.folder, self.web = folder, web
-        self.cfg = web.config(render={"enabled": True})
+        self.cfg = web.config(render={"enabled": True}, fetch=fetch)
         urls = ["http://a.test/1", "http://a.test/2"]
         io = slot_io(folder)
         run_slot(plan(urls), self.cfg, io)
@@ -198,3 +202,65 @@ def test_an_unchanged_script_is_stored_once(tmp_path):
 def kept_of(io: SlotIO, round_id: str) -> list[Capture]:
     parts = read_slot(io.objects, round_id, 0)
     return [r for part in parts for r in part.records if isinstance(r, Capture)]
+
+
+class Rebinding:
+    """Names that lead to the web at first, and inside once `is_bad`."""
+
+    def __init__(self, good: str, bad: str) -> None:
+        self.good, self.bad, self.is_bad = good, bad, False
+
+    async def resolve(self, name: str) -> Lookup:
+        inside = name != "rebind.test" or self.is_bad
+        return Lookup((self.bad if inside else self.good,))
+
+
+def test_no_socket_inside_is_reached(tmp_path):
+    """By redirects, by names that lead inside, and by a name that leads there the second time."""
+    with socket.socket() as inside:
+        inside.bind(("127.0.0.1", 0))
+        inside.listen()
+        inside.setblocking(False)
+        port = inside.getsockname()[1]
+        places = [
+            f"http://127.0.0.1:{port}/",
+            "http://169.254.169.254/latest/",
+            "file:///etc/passwd",
+        ]
+        places += [
+            f"http://[::1]:{port}/",
+            f"http://localhost:{port}/",
+            f"http://2130706433:{port}/",
+        ]
+        moved = {f"/{n}.to": Reply(302, [("Location", to)], b"") for n, to in enumerate(places)}
+        names: Rebinding
+
+        def robots_then_inside(request: Request) -> Reply:
+            names.is_bad = True
+            return Reply(404, [("Connection", "close")], b"")
+
+        sites = {"a.test": {"/1": page("1"), "/2": page("2"), **moved}}
+        other = WebServer(["127.0.1.254"], robots_then_inside, port, lambda _: None)
+        with SlotWeb(sites) as web, other:
+            names = Rebinding("127.0.1.254", "127.0.0.1")
+            ports = [80, 443, port]
+            world = World(tmp_path, web, allow_private=["127.0.1.0/24"], ports=ports)
+            urls = [f"http://rebind.test:{port}/data", f"http://inside.test:{port}/data"]
+            world.items = [
+                *(i for i in plan(urls) if i.kind == "robots"),
+                *(replace(i, rank=i.rank + 9) for i in world.items),
+            ]
+            tried = [*places, *urls, *(f"http://a.test/{n}.to" for n in range(len(places)))]
+            for kind in ("fetch", "script"):
+                names.is_bad = False
+                browsers = AskingBrowsers(tried, kind)
+                io = world.io(browsers)
+                io.engine = lambda fetch: Engine(fetch, resolver=names)
+                run_slot([replace(i, round_id=kind) for i in world.items], world.cfg, io)
+                assert browsers.got == [None] * 2 * len(tried)
+                assert names.is_bad
+        with pytest.raises(BlockingIOError):
+            inside.accept()
+    details = [c.detail for c in kept_of(io, "script") if c.kind == "render"]
+    assert len(details) == 2 and all("address_forbidden" in str(d) for d in details)
+    assert not any(read_origins(d) for d in details)

@@ -26,7 +26,7 @@ from crawlkit.model import Answer, FetchItem
 from crawlkit.outcomes import Outcome, Reason, Refused
 from crawlkit.rules.frontier.fetch_outcome import Judged
 from crawlkit.rules.http.content_coding import MAX_DECODED_BYTES, decode_body
-from crawlkit.rules.http.redirects import redirect
+from crawlkit.rules.http.redirects import FOLLOWED, redirect
 from crawlkit.rules.render.foreign_origins import write_origins
 from crawlkit.rules.url.canonical import MAX_URL_CHARS, origin_of, url_key
 from crawlkit.slot.hosts import SlotHosts
@@ -173,10 +173,13 @@ class PageRenders:
             if answer is None or answer.status is None:
                 return answer
             location, allow = answer.header("location"), self._setup.allow_private
-            target = redirect(url, answer.status, location, allow=allow).target
-            if target is None:
+            hop = redirect(url, answer.status, location, allow=allow)
+            if hop.target is None and answer.status not in FOLLOWED:
                 return answer
-            url = target
+            if hop.target is None:  # a browser would follow it by itself
+                visit.refuse(hop.reason)
+                return None
+            url = hop.sent_url or hop.target
         visit.refuse(Reason.REDIRECT_TOO_LONG)
         return None
 
