@@ -5,6 +5,7 @@ stored, read. The server's own log is the judge.
 from __future__ import annotations
 
 import shutil
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from crawlkit.adapters.lake.duckdb_reader import ask
 from crawlkit.adapters.warc.file_check import check
 from crawlkit.crawl.open_crawl import REBUILT
 from crawlkit.crawl.state import Crawl
+from crawlkit.exports.cdxj import export_cdxj
+from crawlkit.exports.source import Source
 from crawlkit.local.web_server import Reply
 from crawlkit.observe.views import VIEWS
 from crawlkit.report.audit import audit
@@ -24,6 +27,7 @@ from warcio.archiveiterator import ArchiveIterator
 from tests.adapters.browser.chromium import chromium
 from tests.engines import run_on
 from tests.frames import collect
+from tests.outside import run_tool, tool_path, wayback
 from tests.slot.slotweb import SlotWeb, page, robots
 
 pytestmark = [pytest.mark.rounds]
@@ -168,3 +172,25 @@ def _check_records(job: Job, captures: list[Any]) -> None:
     subs = [c for c in captures if c.kind == "subresource"]
     assert {c.url for c in subs} == {"http://app.test/app.js", "http://api.data.test/list.json"}
     assert all(c.record_type in ("response", "revisit") for c in subs)
+
+
+def test_replay_shows_a_rendered_page_as_it_was_sent(tmp_path: Path, on: dict[str, Any]) -> None:
+    """Index and replay of others know the server's answer alone; the rendered document is beside
+    it.
+    """
+    tool_path("wayback")
+    with SlotWeb(SITES) as web:
+        job = run(tmp_path, on, 3, ["http://app.test/"], web)
+    rendered = [p for p in collect(job.read("pages")) if p.rendered]
+    assert any("A title" in (p.text or "") for p in rendered)
+    warc, index = Path(str(job.crawl.warc.root)), tmp_path / "index.cdxj"
+    export_cdxj(Source(job.crawl.data, job.cfg), index)
+    ours = index.read_text("utf-8")
+    assert ours == run_tool("cdxj-indexer", "-s", *sorted(warc.rglob("*.warc.gz")))
+    when = next(line.split(" ")[1] for line in ours.splitlines() if '"http://app.test/"' in line)
+    with wayback(tmp_path / "pywb", warc, index) as replay:
+        for path in ("/", "/app.js"):
+            with urllib.request.urlopen(
+                f"{replay}/{when}id_/http://app.test{path}", timeout=20
+            ) as got:
+                assert got.read() == SITES["app.test"][path].body
