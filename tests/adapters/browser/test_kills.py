@@ -8,35 +8,18 @@ import asyncio
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
-from crawlkit.adapters.browser.processes import find_processes
 from crawlkit.adapters.browser.rendering import PageRequest, Rendered, StoredPage, open_browsers
 from crawlkit.config import Agent, Render
 from crawlkit.model import Answer
 from crawlkit.outcomes import Reason
 
-from tests.adapters.browser.chromium import chromium
+from tests.adapters.browser.chromium import chromium, own_processes
 
 pytestmark = pytest.mark.waits
 HTML = [("Content-Type", "text/html")]
 PAGE = StoredPage("http://site.test/", HTML, b"<p id=p>x</p><script src=/s.js></script>")
-
-
-def own_processes(mark: str) -> set[int]:
-    """Processes below this one with an argument."""
-    below: set[int] = {os.getpid()}
-    parents = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(folder.name)] = int(fields[1])
-    for _ in range(8):
-        below |= {pid for pid, parent in parents.items() if parent in below}
-    return find_processes(mark) & below
 
 
 def render_while_killed(mark: str, pages: int) -> list[Rendered]:

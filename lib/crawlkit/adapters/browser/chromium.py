@@ -26,6 +26,7 @@ from crawlkit.rules.url.canonical import host_of
 CLOSE_S = 3.0
 LAUNCH_S = 30.0
 MEMORY_TICKS = 3
+_MAYBE_DIED = (Reason.RENDER_CRASH, Reason.RENDER_TIMEOUT)  # of the driver's page too
 VIEWPORT = {"width": 1280, "height": 1600}
 _ARGUMENTS = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
@@ -68,7 +69,7 @@ class Browsers:
         try:
             driver = await self._running_driver()
             rendered = await one.render(driver, page, answer, screenshot)
-            if rendered.reason is Reason.RENDER_CRASH and await self._has_died(driver):
+            if rendered.reason in _MAYBE_DIED and await self._has_died(driver):
                 driver = await self._running_driver()
                 rendered = await one.render(driver, page, answer, screenshot)
             rendered.render_ms = round((time.monotonic() - start) * 1000)
@@ -135,7 +136,8 @@ class OneBrowser:
             await self.end()
         visit = PageVisit(self._cfg, page, answer)
         try:
-            browser = await self._started(driver)
+            async with asyncio.timeout(LAUNCH_S + CLOSE_S):  # of a driver that died none says so
+                browser = await self._started(driver)
             self._pages += 1
             work = asyncio.ensure_future(self._visit(browser, visit, screenshot))
             work.add_done_callback(lambda done: done.cancelled() or done.exception())
