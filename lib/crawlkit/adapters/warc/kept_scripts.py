@@ -18,7 +18,7 @@ from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.model import Answer
 from crawlkit.outcomes import Refused
 from crawlkit.rules.http.conditional import validators
-from crawlkit.rules.http.freshness import fresh_until
+from crawlkit.rules.http.fresh_until import fresh_until
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.rules.warc.digests import sha1_digest
 

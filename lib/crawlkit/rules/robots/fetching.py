@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 from crawlkit.config import Robots as RobotsConfig
 from crawlkit.outcomes import Reason
-from crawlkit.rules.http.freshness import max_age_s
+from crawlkit.rules.http.fresh_until import max_age_s
 from crawlkit.rules.http.redirects import FOLLOWED, redirect
 from crawlkit.rules.http.retry_after import retry_after_s
 from crawlkit.rules.robots.parser import Match, Robots, parse

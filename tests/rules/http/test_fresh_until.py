@@ -1,7 +1,7 @@
 """Freshness of stored answers, by hand from RFC 9111."""
 
 import pytest
-from crawlkit.rules.http.freshness import MAX_FRESH_S, fresh_until
+from crawlkit.rules.http.fresh_until import MAX_FRESH_S, fresh_until
 
 NOW = 1_767_225_600.0  # 2026-01-01 00:00:00 UTC
 DATE = ("Date", "Thu, 01 Jan 2026 00:00:00 GMT")
