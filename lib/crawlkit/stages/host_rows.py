@@ -178,8 +178,6 @@ def next_host_row(
         fresh = fresh.after(row["new_fresh_true"] or 0, row["new_fresh_false"] or 0, now)
         changed, still = row["new_changed"] or 0, row["new_still"] or 0
         activity = activity.after(row["new_news"] or 0, changed, still, now)
-    folders = read_folders(row["render_folders"])
-    folders = folders if counted else add_folders(folders, row["new_folders"] or ())
     first_seen = now if row["first_seen"] is None else row["first_seen"]
     return {
         **row,
@@ -201,6 +199,18 @@ def next_host_row(
         ),
         "pages": (row["pages"] or 0) + (0 if counted else row["new_pages"] or 0),
         "requests": (row["requests"] or 0) + (0 if counted else row["new_requests"] or 0),
+        **_renders_of(row, counted),
+        "blacklisted": bool(row["blacklisted"]) or state.barred,
+        "first_seen": first_seen,
+        "updated_no": round_no,
+    }
+
+
+def _renders_of(row: Row, counted: bool) -> dict[str, Any]:
+    """What rendering a host's pages needs and has brought. counted: the round is in the row."""
+    folders = read_folders(row["render_folders"])
+    folders = folders if counted else add_folders(folders, row["new_folders"] or ())
+    return {
         "needs_js": bool(row["has_needed"] or row["needs_js"]),
         "renders": (row["renders"] or 0) + (0 if counted else row["new_renders"] or 0),
         "render_gains": (row["render_gains"] or 0) + (0 if counted else row["new_gains"] or 0),
@@ -208,7 +218,4 @@ def next_host_row(
         "render_on": [name for name, count in folders.items() if count.is_worth],
         "render_off": [name for name, count in folders.items() if count.is_worth is False],
         "render_origins": merge_origins(row["render_origins"], row["render_details"] or ()),
-        "blacklisted": bool(row["blacklisted"]) or state.barred,
-        "first_seen": first_seen,
-        "updated_no": round_no,
     }
