@@ -6,7 +6,7 @@ from collections import Counter
 
 from crawlkit.config import Config
 from crawlkit.rules.frontier.due_rows import ROW
-from crawlkit.rules.frontier.priority import points_sql
+from crawlkit.rules.frontier.priority import score_sql, weight_sql
 from crawlkit.rules.render.waiting_pages import renders_sql
 from crawlkit.stages.generate import Orders, mark_orders
 
@@ -40,7 +40,8 @@ def planned(engine, **render: object) -> Counter[tuple[str, str]]:
         {"host": h, **dict(zip(names, told, strict=True))} for h, told in HOSTS.items() if told
     ]
     marked = mark_orders(frame(engine, "crawldb", rows), Orders())
-    sql = renders_sql(cfg, NOW, NOW, points_sql(NOW), ROW)
+    scores = score_sql(cfg, NOW), weight_sql(cfg, "r.", "CAST(NULL AS double)")
+    sql = renders_sql(cfg, NOW, NOW, *scores, ROW)
     ranks = frame(engine, "host_ranks", [])
     made = engine.query(sql, rows=marked, hostdb=frame(engine, "hostdb", hosts), host_ranks=ranks)
     urls = [r.url.split("/") for r in collect(made)]
