@@ -163,5 +163,7 @@ REMEDIES = {
     Reason.ROUND_TIME: "round.minutes is the time of a round's fetch; the next round goes on",
     Reason.HOST_ROUND_QUOTA: "round.urls_per_host is the most of one host in a round; the next goes"
     " on",
+    Reason.STOP_LIST: "an operator or a complaint stopped the host: `crawlkit unblock HOST`",
+    Reason.RENDER_MISSING: "`make setup-render` gets a Chromium, or render.chromium names one",
     Reason.DISK_FULL: "storage.min_free_bytes is the room that a fetch leaves on the disk",
 }
