@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import re
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,9 @@ class LocalEngine(Engine):
         self._memory, self._processes, self._scratch = memory, processes, scratch
         self._numbers = itertools.count()
         self._db: duckdb.DuckDBPyConnection | None = None
+        # kind and name of frames that nobody has any more: they end in whatever thread collects
+        # garbage, while the connection may be at work in its own
+        self._ended: deque[tuple[str, str]] = deque()
         self._workers = Workers(scratch)
 
     @property
@@ -93,12 +97,22 @@ class LocalEngine(Engine):
         return made
 
     def _made(self, kind: str, sql: str) -> Frame:
+        self._drop_ended()
         name = f"f{next(self._numbers)}"
         self.db.execute(f"CREATE {kind} {name} AS {sql}")
         described = self.db.execute(f"DESCRIBE {name}").fetchall()
         frame = Frame(self, name, [row[0] for row in described])
-        weakref.finalize(frame, _drop, self.db, kind, name)
+        weakref.finalize(frame, self._ended.append, (kind, name))
         return frame
+
+    def _drop_ended(self) -> None:
+        while self._ended:
+            kind, name = self._ended.popleft()
+            with contextlib.suppress(duckdb.Error):
+                if kind:
+                    self.db.execute(f"DROP {kind} {name}")
+                else:
+                    self.db.unregister(name)
 
     def from_arrow(self, table: pa.Table) -> Frame:
         """As `Engine.from_arrow`."""
@@ -109,10 +123,11 @@ class LocalEngine(Engine):
         return self._register(dataset, dataset.schema.names)
 
     def _register(self, rows: Any, columns: Sequence[str]) -> Frame:
+        self._drop_ended()
         name = f"f{next(self._numbers)}"
         self.db.register(name, rows)
         frame = Frame(self, name, columns)
-        weakref.finalize(frame, _drop, self.db, "", name)
+        weakref.finalize(frame, self._ended.append, ("", name))
         return frame
 
     def read_parquet(
@@ -206,15 +221,6 @@ class LocalEngine(Engine):
         if self._db is not None:
             self._db.close()
             self._db = None
-
-
-def _drop(db: duckdb.DuckDBPyConnection, kind: str, name: str) -> None:
-    """Forget a frame that nobody has any more."""
-    with contextlib.suppress(duckdb.Error):
-        if kind:
-            db.execute(f"DROP {kind} {name}")
-        else:
-            db.unregister(name)
 
 
 def _quote(text: str) -> str:
