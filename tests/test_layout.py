@@ -50,7 +50,7 @@ ROOMS = {
     "local": {"round", "crawl", "runtime", "adapters", "rules", "config", "model"},
     "upkeep": {
         *"control exports round report crawl stages parsing engine runtime adapters".split(),
-        *"rules config model outcomes tables".split(),
+        *"rules config model outcomes tables version".split(),
     },
     "control": {
         *"observe report crawl runtime adapters rules config model outcomes tables".split(),

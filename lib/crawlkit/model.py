@@ -141,7 +141,7 @@ class Capture:
     warc_record_offset: int | None = None
     warc_record_length: int | None = None
     warc_record_id: str | None = None
-    record_type: str | None = None  # response, revisit, conversion
+    record_type: str | None = None  # response, revisit, resource, conversion
     revisit_of: str | None = None  # capture_id of the first copy
     etag: str | None = None
     last_modified: str | None = None
@@ -180,7 +180,8 @@ class Round:
 
     no: the order of rounds. now: nominal time, which drives schedules. seed: of all that is random.
     buckets: host buckets that it has claimed (guard C). rules: the settings by which an audit
-    judges its requests; None in rounds of versions that did not keep them.
+    judges its requests; None in rounds of versions that did not keep them. imported: its captures
+    come from WARC files of others, each at the time of its record; it has no requests.
     """
 
     id: str
@@ -193,3 +194,4 @@ class Round:
     closed_at: float | None = None
     buckets: list[int] = field(default_factory=list)
     rules: dict[str, Any] | None = None
+    imported: bool = False

@@ -129,6 +129,9 @@ class Reason(StrEnum):
     RENDER_FOREIGN_HOST = "render_foreign_host"  # a host of no slot, or another's, until next time
     # later
     PURGED = "purged"  # what was stored was removed on request; not fetched again
+    # records of other tools' WARC files
+    RECORD_KIND = "record_kind"  # no answer of a server: a request, metadata, a part of a record
+    REVISIT_UNRESOLVED = "revisit_unresolved"  # the copy that it refers to is in no record
     # parse
     PARSE_CRASH = "parse_crash"
     PARSE_TIMEOUT = "parse_timeout"

@@ -11,8 +11,8 @@ from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import Job
 from crawlkit.stages.fold import reduce_rows
-from crawlkit.upkeep import import_lists as imports
-from crawlkit.upkeep.import_lists import import_file, import_ranks
+from crawlkit.upkeep.imports import import_lists as imports
+from crawlkit.upkeep.imports.import_lists import import_file, import_ranks
 
 from tests.frames import collect
 

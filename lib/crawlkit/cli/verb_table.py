@@ -219,8 +219,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "import": (
         "upkeep",
         (
-            "Take URLs from other tools' lists into the frontier, or with `ranks` a list"
-            " RANK,DOMAIN into the quality of hosts."
+            "Take URLs from other tools' lists into the frontier, with `ranks` a list RANK,DOMAIN"
+            " into the quality of hosts, with `warc` the pages of other tools' WARC files."
         ),
     ),
     "export": (

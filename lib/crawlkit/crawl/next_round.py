@@ -49,12 +49,15 @@ def free_rounds(crawl: Crawl) -> list[Round]:
 
 
 def _is_free(crawl: Crawl, round_: Round) -> bool:
-    """Whether a round can be resumed; an abandoned one that nobody drives is closed."""
+    """Whether a round can be resumed; an abandoned one that nobody drives is closed.
+
+    An import is gone on with by the command that began it: it needs the files.
+    """
     try:
         with crawl.driver_lock(round_):
             if round_.id in read_orders(crawl.objects).abandoned:
                 finish_abandoned(crawl, round_, wait=True, driving=True)
                 return False
-            return True
+            return not round_.imported
     except LockHeld:
         return False

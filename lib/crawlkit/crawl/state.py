@@ -205,7 +205,13 @@ class Crawl:
             {k.split("/")[1] for k in self.objects.list("rounds/") if k.endswith("/round.json")}
         )
 
-    def open_round(self, now: float, round_id: str | None = None, seed: int | None = None) -> Round:
+    def open_round(
+        self,
+        now: float,
+        round_id: str | None = None,
+        seed: int | None = None,
+        imported: bool = False,
+    ) -> Round:
         """A new round, or the round of that name as it is. Raises CrawlError for a bad name."""
         if round_id is not None and not ROUND_ID.fullmatch(round_id):
             raise CrawlError(f"round id {round_id!r:.100}: use letters, digits and _ . -")
@@ -225,6 +231,7 @@ class Crawl:
                 self.cfg.digest(),
                 time.time(),
                 rules=audited_rules(self.cfg),
+                imported=imported,
             )
             state["next_no"] = no + 1
             state["open"][round_id] = []

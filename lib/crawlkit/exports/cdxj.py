@@ -27,6 +27,7 @@ from crawlkit.rules.warc.stored_http import target_uri
 COLUMNS = [
     "capture_id",
     "url",
+    "sent_url",
     "started",
     "status",
     "content_type",
@@ -196,7 +197,7 @@ def _gzip(lines: list[str]) -> bytes:
 
 # what replay shows; a rendered document (conversion) is no answer of a server
 REPLAYED = ds.field("warc_filename").is_valid() & ds.field("record_type").isin(
-    ["response", "revisit"]
+    ["response", "revisit", "resource"]
 )
 
 
@@ -210,7 +211,7 @@ def entry_line(row: dict[str, Any], more: bool = False) -> str:
     """The line of a stored capture, a row with COLUMNS."""
     mime = "warc/revisit" if row["record_type"] == "revisit" else mime_of(row["content_type"])
     entry = Entry(
-        target_uri(row["url"]),
+        target_uri(row["sent_url"] or row["url"]),
         row["started"].strftime("%Y%m%d%H%M%S"),
         mime,
         row["status"],

@@ -8,6 +8,7 @@ from typing import Any
 from crawlkit.config import Robots
 from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.crawl.state import audited_rules
+from crawlkit.model import Round
 from crawlkit.outcomes import Reason
 from crawlkit.rules.politeness.pacing_audit import Sent, closest, violations
 from crawlkit.rules.robots.fetching import KeptCopy, RobotsVerdict, verdict_of
@@ -36,12 +37,18 @@ def audit(job: OpenCrawl, round_id: str | None = None) -> dict[str, Any]:
     Each request is judged by the settings that its round was opened with, or if the round does not
     tell, by those of today. A request is disallowed if the copy of robots.txt in force when it was
     sent (the newest fetched before it) forbids it, or if there was none that could be read; of what
-    was purged only the pace is left to be looked at. The rows are brought to the driver: some 10^7
-    requests at most.
+    was purged only the pace is left to be looked at. What was imported is no request of ours. The
+    rows are brought to the driver: some 10^7 requests at most.
     """
     part = {"round_id": [job.crawl.round(round_id).id]} if round_id else None
     rows = [r for r in job.tables.rows("captures", _COLUMNS, part) if r["started"] is not None]
-    rules = _rules_of(job, {row["round_id"] for row in rows})
+    rounds = _rounds(job, {row["round_id"] for row in rows})
+    rows = [r for r in rows if not (known := rounds.get(r["round_id"])) or not known.imported]
+    today = audited_rules(job.cfg)
+    rules = {
+        r["round_id"]: (rounds[r["round_id"]].rules if r["round_id"] in rounds else None) or today
+        for r in rows
+    }
     kept = job.tables.rows("robots", ["origin", "fetched_at", "status", "body"])
     copies, parallel = _Copies(kept, job.cfg.robots), _parallel(job)
     log = [_make_sent(r, rules[r["round_id"]], copies, parallel) for r in rows]
@@ -56,10 +63,9 @@ def audit(job: OpenCrawl, round_id: str | None = None) -> dict[str, Any]:
     }
 
 
-def _rules_of(job: OpenCrawl, rounds: set[str]) -> dict[str, dict[str, Any]]:
-    """The settings by which each round's requests are judged."""
-    known, today = set(job.crawl.round_ids()), audited_rules(job.cfg)
-    return {r: (job.crawl.round(r).rules if r in known else None) or today for r in rounds}
+def _rounds(job: OpenCrawl, names: set[str]) -> dict[str, Round]:
+    """The rounds of these names that the crawl still knows."""
+    return {name: job.crawl.round(name) for name in names.intersection(job.crawl.round_ids())}
 
 
 def _parallel(job: OpenCrawl) -> dict[str, int]:

@@ -132,6 +132,8 @@ def _round_metrics(
     values = round_values(figures, fetched, wall_s, job.cfg.alerts.min_answers) | live_values(
         job.crawl, time.time()
     )
+    if round_.imported:  # nothing of it is about a fetch
+        values = {k: v for k, v in values.items() if not k.startswith("round_")}
     values["round_robots_violations"] = told["disallowed"]
     values["round_pace_violations"] = told["violations"] - told["disallowed"]
     if told["closest"] is not None:

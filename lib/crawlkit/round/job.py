@@ -40,6 +40,7 @@ STAGES: dict[str, Stage] = {
     "rank": Stage(page_stages.rank, rank.READS, rank.WRITES),
     "report": Stage(report_stage.write_report, report_stage.READS, report_stage.WRITES),
 }
+PLANNING = ("inject", "generate", "fetch")  # an import has their results without them
 ROUND = tuple(name for name in STAGES if name != "inject")  # the stages of each round, in order
 
 
@@ -76,6 +77,11 @@ class Job(OpenCrawl):
             check_orders(self.crawl, round_)
         elif stage not in AFTER_CLOSE:
             raise CrawlError(f"round {round_.id} is {round_.state}: its stages cannot be run again")
+        if round_.imported and stage in PLANNING:
+            raise CrawlError(
+                f"round {round_.id} is an import of WARC files: finish it with the `crawlkit import"
+                f" warc` that began it, or end it (`crawlkit abandon {round_.id}`)"
+            )
         counts = self._measure(stage, round_, options)
         if done is not None:
             counts["to_repeat"] = self.find_stale(stage, round_)

@@ -55,7 +55,7 @@ def host_rows(
         clock_now: real time (Unix s), for the pace; the round's nominal time is `first_seen`.
         places_of: where an address is; None: nobody knows.
     """
-    joined = hostdb.engine.query(_joined_sql(round_.now), hostdb=hostdb, **of_round._asdict())
+    joined = hostdb.engine.query(_joined_sql(round_), hostdb=hostdb, **of_round._asdict())
     fresh = map_rows(joined, partial(_next_rows, round_, clock_now, cfg, places_of), COLUMNS)
     others = hostdb.engine.query(
         "SELECT h.* FROM {hostdb} AS h"
@@ -66,7 +66,7 @@ def host_rows(
     return fresh.union(others)
 
 
-def _joined_sql(now: float) -> str:
+def _joined_sql(round_: Round) -> str:
     """Hosts of a round: their rows of hostdb, their states, and what the round counted."""
     named = ("host", "domain", "host_bucket", "state_json")
     own = ", ".join(f"h.`{c.name}`" for c in COLUMNS if c.name not in named)
@@ -76,7 +76,7 @@ def _joined_sql(now: float) -> str:
             FROM {{planned}} GROUP BY host
         ),
         counts AS (
-            SELECT host, count(started) AS new_requests,
+            SELECT host, {"0" if round_.imported else "count(started)"} AS new_requests,
                 count(CASE WHEN kind = 'page' AND outcome IN ('fetched', 'not_modified')
                     THEN 1 END) AS new_pages,
                 array_sort(collect_set(CASE WHEN kind = 'render' THEN detail END))
@@ -84,10 +84,11 @@ def _joined_sql(now: float) -> str:
             FROM {{captures}} GROUP BY host
         ),
         {gains_sql()},
-        {_tested_sql(now)},
+        {_tested_sql(round_.now)},
         activity AS (
             SELECT f.host,
-                count(CASE WHEN n.history = 'N' AND ({_is_new_sql(now)}) THEN 1 END) AS new_news,
+                count(CASE WHEN n.history = 'N' AND ({_is_new_sql(round_.now)}) THEN 1 END)
+                    AS new_news,
                 count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_changed,
                 count(CASE WHEN n.history LIKE '%U' AND n.n_fetch > f.n_fetch THEN 1 END)
                     AS new_still

@@ -42,6 +42,9 @@ BATCH = 64
 CHILD_BATCHES = 256  # that one child parses: the next one has all to learn again
 
 
+_OWN_RECORD = "'response', 'resource', 'conversion'"  # kinds that hold their payload
+
+
 def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Frame | None) -> Frame:
     """The round's captures with something to read (ITEM_COLUMNS): each with where its payload is
     stored and its place in the frontier.
@@ -69,7 +72,7 @@ def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Fra
         ("length", "record_length"),
     ):
         own[name] = (
-            f"CASE WHEN c.record_type IN ('response', 'conversion') THEN c.warc_{stored}"
+            f"CASE WHEN c.record_type IN ({_OWN_RECORD}) THEN c.warc_{stored}"
             f" ELSE o.warc_{stored} END"
         )
     names = [c.split(" ", 1)[0] for c in ITEM_COLUMNS]
@@ -85,7 +88,7 @@ def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Fra
         LEFT JOIN {{host_ranks}} AS r ON c.host = r.host
         LEFT JOIN {{vouching}} AS v ON c.url = v.url
         WHERE c.is_outcome AND c.kind <> 'robots' AND c.outcome IN ('fetched', 'redirected')
-            AND (c.record_type IN ('response', 'conversion') OR o.warc_filename IS NOT NULL)
+            AND (c.record_type IN ({_OWN_RECORD}) OR o.warc_filename IS NOT NULL)
     """
     frames = {"host_ranks": host_ranks, "vouching": vouching}
     return engine.query(query, captures=captures, fetchlist=fetchlist, **frames)

@@ -21,7 +21,7 @@ from crawlkit.stages.update import seen_of
 from crawlkit.tables import TABLES
 
 ROW = TABLES["crawldb"].columns
-ROUNDS = "round_id string, no int, now double, settled boolean"
+ROUNDS = "round_id string, no int, now double, settled boolean, imported boolean"
 _EVENT = {
     "url_key": "binary",
     "no": "int",
@@ -69,12 +69,14 @@ def outcomes(
     """Events of fetches, with the columns of `seen_of`.
 
     rounds (`ROUNDS`): `settled` where the outcomes went into the frontier (not those of an
-    abandoned round). renders: pages that need a browser wait for one until they are rendered.
+    abandoned round); `imported` where each capture has the time of its record. renders: pages that
+    need a browser wait for one until they are rendered.
     """
     engine = captures.engine
     query = f"""
-        SELECT /*+ BROADCAST(r) */ c.*, r.no, r.now, 0e0 AS retry_wait_s, {renders} AS render_worth,
-            false AS fresh_believed
+        SELECT /*+ BROADCAST(r) */ c.*, r.no,
+            CASE WHEN r.imported THEN unix_micros(c.started) / 1e6 ELSE r.now END AS now,
+            0e0 AS retry_wait_s, {renders} AS render_worth, false AS fresh_believed
         FROM {{captures}} AS c JOIN {{rounds}} AS r ON c.round_id = r.round_id
         WHERE c.is_outcome AND c.kind <> 'robots' AND r.settled
     """
@@ -144,7 +146,8 @@ def link_events(links: Frame, captures: Frame, rounds: Frame) -> Frame:
 def sightings(found: Frame, rounds: Frame) -> Frame:
     """Events of found rows (`crawldb_log`, `injected`)."""
     event = {name: f"f.{name}" for name in _EVENT}
-    event |= {"no": "r.no", "now": "r.now", "due_at": "unix_micros(f.due_at) / 1e6"}
+    at = "CASE WHEN r.imported THEN unix_micros(f.first_seen) / 1e6 ELSE r.now END"
+    event |= {"no": "r.no", "now": at, "due_at": "unix_micros(f.due_at) / 1e6"}
     event["phase"] = f"CASE WHEN f.writer IN ('parse', 'rebuild') THEN {READ} ELSE {ORDERED} END"
     query = f"""
         SELECT /*+ BROADCAST(r) */ {_event(event)}

@@ -67,6 +67,7 @@ _SEEN = {
     "render_worth": "c.render_worth",
     "cache_control": "c.cache_control",
     "fresh_believed": "c.fresh_believed",
+    "started": "unix_micros(c.started) / 1e6",
 }
 _PREFIX = "seen_"
 
@@ -131,7 +132,8 @@ def _next_rows(round_: Round, cfg: Config, rows: Iterator[Row]) -> Iterator[dict
     }
     for r in rows:
         seen = {name: r.pop(_PREFIX + name) for name in ("score", *_SEEN)}
-        yield next_row(r, seen, round_.now, cfg) | same
+        now = seen["started"] if round_.imported else round_.now
+        yield next_row(r, seen, now, cfg) | same
 
 
 def seen_of(done: Frame, pages: Frame, captures: Frame, duplicates: Frame) -> Frame:

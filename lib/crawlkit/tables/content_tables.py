@@ -36,7 +36,7 @@ warc_filename string | file below the WARC folder
 warc_record_offset bigint | offset of the gzip member
 warc_record_length bigint | its length
 warc_record_id string | WARC-Record-ID
-record_type string | response, revisit or conversion (a rendered document)
+record_type string | response, revisit, resource (imported) or conversion (a rendered document)
 revisit_of string | capture_id of the first copy; of a render the document that was rendered
 etag string | ETag
 last_modified string | Last-Modified

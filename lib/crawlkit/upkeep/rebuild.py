@@ -166,7 +166,7 @@ def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) 
     folded in the usual way.
     """
     known = job.engine.from_rows(
-        events_of.ROUNDS, [(x.id, x.no, x.now, settled) for x, settled in rounds]
+        events_of.ROUNDS, [(x.id, x.no, x.now, settled, x.imported) for x, settled in rounds]
     )
     captures = job.read("captures")
     renders = job.cfg.render.enabled

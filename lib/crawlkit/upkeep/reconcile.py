@@ -18,6 +18,7 @@ EXAMPLES = 5
 _COLUMNS = [
     "capture_id",
     "url",
+    "sent_url",
     "record_type",
     "warc_record_offset",
     "warc_record_length",
@@ -84,7 +85,7 @@ class _Comparison:
         try:
             with self._source.warc.open_range(name) as file:
                 for record in iter_records(file):
-                    if record.type in ("response", "revisit"):
+                    if record.type in ("response", "revisit", "resource"):
                         self._compare(name, record, captures.pop(record.offset, None))
         except ObjectMissing:
             self._fault("missing_files", name)
@@ -130,7 +131,7 @@ class _Comparison:
 
 def _as_record(record: WarcRecord) -> tuple[Any, ...]:
     """What a record has in common with its capture."""
-    return record.length, record.type, record.headers.get("warc-record-id"), record.url
+    return record.length, record.type, record.headers.get("warc-record-id"), target_uri(record.url)
 
 
 def _as_row(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -139,7 +140,7 @@ def _as_row(row: dict[str, Any]) -> tuple[Any, ...]:
         row["warc_record_length"],
         row["record_type"],
         row["warc_record_id"],
-        target_uri(row["url"]),
+        target_uri(row["sent_url"] or row["url"]),
     )
 
 

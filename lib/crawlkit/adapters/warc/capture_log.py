@@ -16,7 +16,7 @@ from crawlkit.adapters.store.parts import decode
 from crawlkit.adapters.warc.reader import WarcRecord, damaged, iter_records
 from crawlkit.model import Capture, RobotsCopy
 
-STORED = ("response", "revisit", "conversion")
+STORED = ("response", "revisit", "resource", "conversion")
 
 
 class WarcLog(NamedTuple):

@@ -197,6 +197,17 @@ class WarcWriter:
         )
         return Written(self._filename, offset, length, own_id, "conversion", digest, len(html))
 
+    def copy(self, record: bytes) -> tuple[str, int, int]:
+        """Write a record of another file as it is: file name, offset, length.
+
+        record: a gzip member, or plain, which is compressed if the file is. Raises OSError.
+        """
+        if self._file is None:
+            self._open()
+        if self._compress and not record.startswith(b"\x1f\x8b"):
+            record = igzip_lib.compress(record, GZIP_LEVEL, flag=igzip_lib.COMP_GZIP)
+        return self._filename, *self._append((record,))
+
     def _common_fields(self, answer: Answer) -> list[str]:
         """The header lines that all records of an answer have."""
         fields = [
@@ -323,6 +334,10 @@ class WarcWriter:
             )
         else:  # no copy of the whole
             data = _compress_member(pieces)
+        return self._append(data)
+
+    def _append(self, data: Iterable[bytes]) -> tuple[int, int]:
+        """The pieces of a record, at the end of the open file: (offset, length)."""
         length = 0
         assert self._file is not None
         for piece in data:

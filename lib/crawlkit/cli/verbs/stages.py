@@ -77,7 +77,7 @@ def choose_round(job: Job, stage: str, round_id: str | None, now: float) -> Roun
         return crawl.open_round(now, round_id)
     if round_id:
         return crawl.round(round_id)
-    rounds = crawl.open_rounds()
+    rounds = [r for r in crawl.open_rounds() if not r.imported]
     if stage == "inject":
         is_free = rounds and crawl.mark(rounds[-1], "generate") is None
         return rounds[-1] if is_free else crawl.open_round(now)

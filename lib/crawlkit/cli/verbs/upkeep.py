@@ -32,7 +32,8 @@ from crawlkit.round.progress import Progress
 from crawlkit.rules.frontier.priority import parse_priority
 from crawlkit.rules.url.seed_lists import FORMS
 from crawlkit.rules.url.seeds import with_scheme
-from crawlkit.upkeep.import_lists import PARQUET, import_file, import_ranks, import_text
+from crawlkit.upkeep.imports.import_lists import PARQUET, import_file, import_ranks, import_text
+from crawlkit.upkeep.imports.import_warc import import_warc, import_warc_text
 from crawlkit.upkeep.purge import purge as purge_stored, purge_text
 from crawlkit.upkeep.rebucket import rebucket_command, rebucket_text
 from crawlkit.upkeep.rebuild import rebuild_command, rebuild_text
@@ -41,13 +42,21 @@ from crawlkit.upkeep.reparse import reparse as read_again, reparse_text
 
 Form = Annotated[
     str,
-    typer.Argument(metavar="FORM", help="urls, cdxj, tranco, heritrix, nutch, cc-index, or ranks."),
-]
-ListFile = Annotated[
-    Path,
     typer.Argument(
-        metavar="FILE", help="The list, gzip or not; cc-index: a Parquet file or a folder of them."
+        metavar="FORM", help="urls, cdxj, tranco, heritrix, nutch, cc-index, ranks, or warc."
     ),
+]
+ListFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="The list, gzip or not; cc-index: a Parquet file or a folder of them; warc: WARC"
+        " files.",
+    ),
+]
+ImportScope = Annotated[
+    Optional[str],
+    typer.Option("--scope", metavar="any", help="warc: records are taken whatever the scope says."),
 ]
 ListName = Annotated[
     Optional[str],
@@ -180,7 +189,7 @@ def purge(
 @report_errors
 def import_(
     form: Form,
-    file: ListFile,
+    files: ListFiles,
     data: Data = DEFAULT_DATA,
     priority: Annotated[
         str, typer.Option("--priority", help="0..3 or critical, high, normal, low.")
@@ -190,21 +199,22 @@ def import_(
         typer.Option("--hint", help="A list of what may have changed: known URLs are due at once."),
     ] = False,
     name: ListName = None,
+    scope: ImportScope = None,
     config: ConfigFile = None,
     set_: Sets = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take URLs from other tools' lists into the frontier, or with `ranks` a list RANK,DOMAIN into
-    the quality of hosts.
+    """Take URLs from other tools' lists into the frontier, with `ranks` a list RANK,DOMAIN into the
+    quality of hosts, with `warc` the pages of other tools' WARC files.
 
     \b
     crawlkit import cdxj index.cdxj.gz --data site
     crawlkit import cc-index cc-index/table/part-00000.parquet --priority low --data site
     crawlkit import ranks tranco.csv --data site
+    crawlkit import warc wget.warc.gz heritrix-*.warc.gz --data site
     """
-    if form not in (*FORMS, PARQUET, "ranks"):
-        raise ConfigError(f"import {form!r:.40}: expected {', '.join((*FORMS, PARQUET))} or ranks")
+    _check_import(form, files, hint, scope)
     try:
         priority_class = parse_priority(priority)
     except ValueError as e:
@@ -212,11 +222,26 @@ def import_(
     settings, at = read_settings(data, config, set_), parse_now(now)
     with open_job(data, settings, as_json) as job:
         job.crawl.repair()
-        if form == "ranks":
-            done = import_ranks(job, file, name or file.name)
+        if form == "warc":
+            done = import_warc(job, files, at, scope is not None, priority_class)
+        elif form == "ranks":
+            done = import_ranks(job, files[0], name or files[0].name)
         else:
-            done = import_file(job, form, file, at, priority_class, hint)
-    emit(done, as_json, import_text)
+            done = import_file(job, form, files[0], at, priority_class, hint)
+    emit(done, as_json, import_warc_text if form == "warc" else import_text)
+
+
+def _check_import(form: str, files: list[Path], hint: bool, scope: str | None) -> None:
+    """Raises ConfigError."""
+    known = (*FORMS, PARQUET, "ranks")
+    if form not in (*known, "warc"):
+        raise ConfigError(f"import {form!r:.40}: expected {', '.join(known)} or warc")
+    if form != "warc" and len(files) > 1:
+        raise ConfigError(f"import {form}: one file at a time")
+    if scope is not None and (form != "warc" or scope != "any"):
+        raise ConfigError("--scope: of `import warc`, and only as --scope any")
+    if hint and form == "warc":
+        raise ConfigError("--hint: of lists; a WARC file says when its pages were fetched")
 
 
 @app.command()

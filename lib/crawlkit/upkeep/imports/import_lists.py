@@ -45,7 +45,7 @@ def import_file(
     _check_form(form, path, first, UrlPolicy.of(job.cfg.urls))
     at = 1
     while first:
-        rounds = job.crawl.open_rounds()
+        rounds = [r for r in job.crawl.open_rounds() if not r.imported]
         round_ = (
             rounds[-1]
             if rounds and job.crawl.mark(rounds[-1], "generate") is None

@@ -1,0 +1,1 @@
+"""What other tools left, taken into a crawl: lists of URLs, and WARC files."""
