@@ -9,17 +9,20 @@ import hashlib
 import io
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
-from crawlkit.config import ConfigError
+from crawlkit.config import Config, ConfigError, ScopeConfig
 from crawlkit.crawl.next_round import next_round
 from crawlkit.crawl.state import CrawlError
 from crawlkit.exports.cdxj import export_cdxj
 from crawlkit.exports.source import Source
 from crawlkit.report.audit import audit
 from crawlkit.round.drive import run_round
+from crawlkit.rules.url.scope import Scope
 from crawlkit.upkeep.imports import import_warc as module
+from crawlkit.upkeep.imports.foreign_records import Scan
 from crawlkit.upkeep.imports.import_warc import import_warc
 from crawlkit.upkeep.rebuild import rebuild, rebuild_command
 from crawlkit.upkeep.reconcile import reconcile
@@ -285,6 +288,41 @@ def test_damaged_records_are_told_and_arc_is_refused(web, tmp_path):
     with pytest.raises(ConfigError, match="old.arc: .*an ARC file"):
         import_warc(web.job(), [arc], EPOCH)
     assert web.job().crawl.open_rounds() == []
+
+
+def scan(path: Path) -> Scan:
+    read = Scan(Config(), "r", Scope.of(ScopeConfig()), EPOCH, 2)
+    read.read_file(path)
+    return read
+
+
+def test_hostile_fields_are_bounded_and_read_in_linear_time(tmp_path):
+    """The fields of a record may be as long as its header may: what is kept is short."""
+    long = "9" * 50_000
+    path = as_wget(tmp_path / "long.warc", [(HOME, chunked(b"x"))])
+    head, _, rest = path.read_bytes().partition(b"WARC-IP-Address: 192.0.2.7")
+    more = f"WARC-IP-Address: {long[:20_000]}\r\nWARC-Truncated: {long[:20_000]}"
+    path.write_bytes(head + more.encode() + rest)
+    (found,) = scan(path).found
+    assert (found.capture.ip, found.capture.truncated) == (None, "9" * 40)
+    for field, value in (
+        ("WARC-Record-ID: <urn:uuid:", f"WARC-Record-ID: <{long}"),
+        ("WARC-Date: 2025", f"WARC-Date: {long}"),
+        ("WARC-Target-URI: <", f"WARC-Target-URI: <{HOME}{long}"),
+    ):
+        as_wget(path, [(HOME, chunked(b"x"))])
+        path.write_bytes(path.read_bytes().replace(field.encode(), value.encode(), 1))
+        read = scan(path)
+        (refused,) = read.refused
+        assert not read.found and len(refused["item"]) <= 2000 and len(refused["detail"]) < 3000
+    took = []
+    for n in (100, 400):
+        records = [(f"{HOME}{i}", chunked(b"word " * 2000)) for i in range(n)]
+        as_wget(path, records)
+        began = time.process_time()
+        assert len(scan(path).found) == n
+        took.append(time.process_time() - began)
+    assert took[1] < 12 * took[0]
 
 
 def test_again_with_any_scope_and_with_what_is_known(imported, made):
