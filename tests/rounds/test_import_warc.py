@@ -389,14 +389,18 @@ def test_the_frontier_is_rebuilt_from_tables_and_from_warc_files(imported, on, t
 
 def test_the_verb(tmp_path, made):
     path, data = made[0] / "other.warc.gz", tmp_path / "crawl"
-    done = call("import", "warc", path, "--data", data, "--json", "--set", "agent.name=t")
+    none = call("import", "warc", path, "--data", tmp_path / "none", "--set", "agent.name=t")
+    assert none.code == 2 and "the crawl has no scope" in none.err
+    assert not (tmp_path / "none").exists()
+    options = ("--data", data, "--scope", "any", "--set", "agent.name=t")
+    done = call("import", "warc", path, *options, "--json")
     assert done.code == 0, done.err
     said = json.loads(done.out)
     assert said["taken"] == 10 and Path(said["files"][0]) == path
     (report,) = (data / "report").rglob("report.json")
     states = {a["name"]: a["state"] for a in json.loads(report.read_text())["alerts"]}
     assert "firing" not in states.values()
-    text = call("import", "warc", path, "--data", data).out
+    text = call("import", "warc", path, *options).out
     assert "has these files already" in text
     assert "import-" in call("status", "--data", data).out
     assert "fetched" in call("explain", HOME, "--data", data).out

@@ -33,7 +33,7 @@ from crawlkit.rules.frontier.priority import parse_priority
 from crawlkit.rules.url.seed_lists import FORMS
 from crawlkit.rules.url.seeds import with_scheme
 from crawlkit.upkeep.imports.import_lists import PARQUET, import_file, import_ranks, import_text
-from crawlkit.upkeep.imports.import_warc import import_warc, import_warc_text
+from crawlkit.upkeep.imports.import_warc import check_scope, import_warc, import_warc_text
 from crawlkit.upkeep.purge import purge as purge_stored, purge_text
 from crawlkit.upkeep.rebucket import rebucket_command, rebucket_text
 from crawlkit.upkeep.rebuild import rebuild_command, rebuild_text
@@ -220,6 +220,8 @@ def import_(
     except ValueError as e:
         raise ConfigError(f"--priority: {e}") from None
     settings, at = read_settings(data, config, set_), parse_now(now)
+    if form == "warc":
+        check_scope(settings.config, scope is not None)
     with open_job(data, settings, as_json) as job:
         job.crawl.repair()
         if form == "warc":

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crawlkit.adapters.store.stop_list import read_orders
-from crawlkit.config import ConfigError, ScopeConfig
+from crawlkit.config import Config, ConfigError, ScopeConfig
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Outcome, Refused
@@ -74,6 +74,17 @@ def import_warc(
         else:
             close_empty(job, round_)
     return done
+
+
+def check_scope(cfg: Config, is_any_scope: bool) -> None:
+    """Raises ConfigError if links of what is imported would lead the crawl anywhere, unasked."""
+    scope = cfg.scope
+    if not (is_any_scope or scope.hosts or scope.domains or scope.prefixes or scope.any):
+        raise ConfigError(
+            "the crawl has no scope, so links of these pages would lead it anywhere: name what is"
+            " in scope in its crawl.yaml, of a new crawl with --set"
+            " 'scope.domains=[site.example]', or give --scope any"
+        )
 
 
 def _digest(files: Sequence[Path], is_any_scope: bool) -> str:
