@@ -24,6 +24,7 @@ from crawlkit.rules.url.scope import Scope
 from crawlkit.upkeep.imports import import_warc as module
 from crawlkit.upkeep.imports.foreign_records import Scan
 from crawlkit.upkeep.imports.import_warc import import_warc
+from crawlkit.upkeep.purge import purge
 from crawlkit.upkeep.rebuild import rebuild, rebuild_command
 from crawlkit.upkeep.reconcile import reconcile
 from warcio.archiveiterator import ArchiveIterator
@@ -346,6 +347,20 @@ def test_an_older_record_does_not_turn_the_frontier_back(web, made):
     assert (done["taken"], done["older"]) == (9, 1)
     assert web.rows("crawldb", "text_sha256", "last_fetch")[HOME] == before
     assert audit(web.job())["violations"] == 0
+
+
+def test_what_was_purged_or_blocked_does_not_come_back(imported, made, tmp_path):
+    job = imported.job()
+    purge(job, "url", f"{HOME}1", "asked to", "test", False)
+    path = tmp_path / "again.warc.gz"  # not the same file
+    path.write_bytes((made[0] / "other.warc.gz").read_bytes() + gzip.compress(b"nothing"))
+    done = import_warc(imported.job(), [path], EPOCH)
+    assert done["refused"]["purged"] == 2 and done["taken"] == 0
+    imported.give("block", host="a.example", reason="asked to")
+    new = as_wget(tmp_path / "new.warc.gz", [(f"{HOME}after", chunked(b"x"))])
+    done = import_warc(imported.job(), [new], EPOCH)
+    assert done["refused"] == {"stop_list": 1} and done["taken"] == 0
+    assert reconcile(source(imported))["ok"] and imported.job().crawl.open_rounds() == []
 
 
 @pytest.mark.parametrize("where", ["copy_records", "run_planned"])

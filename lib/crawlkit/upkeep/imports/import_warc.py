@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.config import Config, ConfigError, ScopeConfig
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
-from crawlkit.outcomes import Outcome, Refused
+from crawlkit.outcomes import Outcome, Reason, Refused
 from crawlkit.round.drive import close_empty, run_planned
 from crawlkit.round.job import Job
 from crawlkit.round.plan_stages import read_live_log
@@ -128,13 +128,15 @@ class _Import:
             job.report_step(f"reading {path}")
             scan.read_file(path)
         known = self._leave_known()
-        self._resolve_revisits()
         older = 0
         with job.crawl.lock:
-            self._write_rejects()
+            self._leave_stopped()
             if scan.found:
                 job.crawl.claim(self._round, self._buckets())
-                older = self._settle()
+                rows = self._leave_purged()
+                self._resolve_revisits()
+                older = self._settle(rows)
+            self._write_rejects()
         if scan.found:
             job.report_step(f"copying {len(scan.found)} records")
             copy_records(job, self._round, scan.found)
@@ -213,6 +215,25 @@ class _Import:
                 self._scan.refuse(f.capture.url, Refused(e.reason, where))
         self._scan.found = kept
 
+    def _leave(self, why: Callable[[Found], str | None], reason: Reason) -> None:
+        """Refuse the records of which `why` says so."""
+        found, self._scan.found = self._scan.found, []
+        for f in found:
+            if (text := why(f)) is None:
+                self._scan.found.append(f)
+            else:
+                where = f"{f.source.path}: at {f.source.offset}: {text}"
+                self._scan.refuse(f.capture.url, Refused(reason, where))
+
+    def _leave_stopped(self) -> None:
+        """Refuse what is of hosts that operators have stopped: it may have been purged."""
+        orders = read_orders(self._job.crawl.objects)
+
+        def why(f: Found) -> str | None:
+            return orders.stopped(f.capture.host, registered_domain(f.capture.host))
+
+        self._leave(why, Reason.STOP_LIST)
+
     def _bucket(self, host: str) -> int:
         return host_bucket(registered_domain(host), self._job.cfg.frontier.buckets)
 
@@ -236,22 +257,28 @@ class _Import:
         cfg = with_ordered(job.cfg, read_orders(job.crawl.objects).policies)
         return reduce_rows(job.read("crawldb", part), log, few, next_fetch_sql(cfg.schedule))
 
-    def _settle(self) -> int:
-        """Of each URL the newest record is the outcome, if the frontier knows no newer fetch; the
-        others stand beside it. How many URLs have a newer one there.
-        """
-        engine, found = self._job.engine, self._scan.found
-        keys = sorted({f.capture.url_key for f in found})
+    def _leave_purged(self) -> dict[bytes, dict[str, Any]]:
+        """Refuse what is of purged URLs; what the frontier knows of each URL, by key."""
+        engine = self._job.engine
+        keys = sorted({f.capture.url_key for f in self._scan.found})
         known = engine.query(
-            "SELECT r.url_key, r.depth, r.redirects, r.priority_class, r.fetch_kind,"
+            "SELECT r.url_key, r.depth, r.redirects, r.priority_class, r.fetch_kind, r.error_type,"
             " unix_micros(r.last_fetch) / 1e6 AS last_fetch"
             " FROM {rows} AS r SEMI JOIN {keys} AS k ON r.url_key = k.url_key",
             rows=self._frontier(is_own=False),
             keys=engine.from_rows("url_key binary", [(k,) for k in keys]),
         ).rows()
         rows = {bytes(r["url_key"]): r for r in known}
+        purged = {key for key, r in rows.items() if r["error_type"] == Reason.PURGED}
+        self._leave(lambda f: f.capture.url if f.capture.url_key in purged else None, Reason.PURGED)
+        return rows
+
+    def _settle(self, rows: dict[bytes, dict[str, Any]]) -> int:
+        """Of each URL the newest record is the outcome, if the frontier knows no newer fetch; the
+        others stand beside it. rows: of `_leave_purged`. How many URLs have a newer one.
+        """
         newest: dict[bytes, Found] = {}
-        for f in found:
+        for f in self._scan.found:
             f.capture.is_outcome = False
             best = newest.get(f.capture.url_key)
             if best is None or _order(best) <= _order(f):
