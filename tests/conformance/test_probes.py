@@ -21,7 +21,7 @@ from crawlkit.config import ConfigError
 from crawlkit.outcomes import Refused
 
 KNOWN: dict[str, str] = {}
-MEASURED = ("P242a",)  # takes most of a second
+STAGES = ("dedup",)  # topics whose rows run a stage each
 WAITING = {"soft404": "K3: soft-404 detection", "traps": "K2: shapes over a host's history"}
 ENDINGS = ("_not_contains", "_contains", "_subset_of", "_prefix_of", "_min", "_max", "_any", "_not")
 
@@ -65,7 +65,7 @@ def pytest_generate_tests(metafunc):
             marks = [pytest.mark.skip(reason=f"waits for {WAITING[row['topic']]}")]
         elif row["id"] in KNOWN:
             marks = [pytest.mark.xfail(strict=True, reason=KNOWN[row["id"]])]
-        elif row["id"] in MEASURED:
+        elif row["topic"] in STAGES:
             marks = [pytest.mark.waits]
         params.append(pytest.param(row, folder, id=f"{row['topic']}-{row['id']}", marks=marks))
     metafunc.parametrize("probe,folder", params)
