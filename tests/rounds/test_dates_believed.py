@@ -77,7 +77,7 @@ def visits(on: dict[str, Any], folder: Any, site: Site, days: list[float]) -> tu
     return rows, host
 
 
-@pytest.mark.parametrize("listed", [sitemap, feed])
+@pytest.mark.parametrize("listed", [sitemap, pytest.param(feed, marks=pytest.mark.slow)])
 def test_pages_whose_dates_were_refuted_keep_their_own_interval(on, tmp_path, listed):
     rows, host = visits(on, tmp_path, Site(listed, set()), [0, 2, 4, 6, 8])
     assert [rows[u].history for u in PAGES] == ["NU", "NU", "NU"]
@@ -92,12 +92,14 @@ def test_dates_that_prove_true_make_pages_due_each_time(on, tmp_path):
     assert host.dates_false == 0 and 8 < host.dates_true <= 9
 
 
+@pytest.mark.slow
 def test_dates_of_which_every_other_one_is_true_are_believed(on, tmp_path):
     rows, host = visits(on, tmp_path, Site(sitemap, {PAGES[0], PAGES[1]}), [0, 2, 4, 6])
     assert [rows[u].history for u in PAGES] == ["NCCC", "NCCC", "NUUU"]
     assert host.dates_true > host.dates_false > 2
 
 
+@pytest.mark.slow
 def test_a_refuted_host_is_believed_again_for_a_try(on, tmp_path):
     rows, _ = visits(on, tmp_path, Site(sitemap, set()), [0, 2, 4, 20])
     assert [rows[u].history for u in PAGES] == ["NUU"] * 3

@@ -170,6 +170,7 @@ def stable(tables: dict[str, Counter[str]]) -> dict[str, Counter[str]]:
     return {n: rows for n, rows in tables.items() if n not in ("fetchlist", "captures")}
 
 
+@pytest.mark.slow
 def test_two_open_rounds_that_nobody_drives_are_gone_on_with(alone, tmp_path):
     """Killed while both fetch: the next run drives both, and nothing stored is asked for again."""
     with World(tmp_path) as w:

@@ -102,7 +102,7 @@ def test_a_signal_makes_due_and_force_wakes_the_dead(engine):
 
 
 @pytest.mark.waits
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_folding_in_any_order_or_twice_is_the_same(engine, seed):
     rng = random.Random(seed)
     events = []
