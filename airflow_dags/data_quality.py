@@ -31,7 +31,7 @@ FAULTS = {
         " OR warc_record_offset IS NULL OR warc_record_length IS NULL)"
     ),
     "pages: of no capture": (
-        "SELECT count(*) FROM pages p LEFT ANTI JOIN captures c ON p.capture_id = c.capture_id"
+        "SELECT count(*) FROM pages p ANTI JOIN captures c ON p.capture_id = c.capture_id"
     ),
 }
 QUERY = " UNION ALL ".join(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import time
@@ -28,6 +29,7 @@ from tests.frames import Record, collect
 from tests.outside import run_tool, wayback
 
 pytestmark = [pytest.mark.rounds]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def table(job):
@@ -353,6 +355,18 @@ def test_clusters_are_the_planted_ones(crawled):
     for r in collect(job.read("duplicates")):
         got.setdefault(bytes(r.cluster_id), set()).add(r.url)
     assert sorted(map(sorted, got.values())) == sorted(map(sorted, answer.clusters))
+
+
+def test_the_questions_of_the_dag_data_quality_find_nothing(crawled):
+    """Read, not imported: Airflow has an environment of its own."""
+    web, job, log, answer = crawled
+    tree = ast.parse((ROOT / "airflow_dags" / "data_quality.py").read_text("utf-8"))
+    given = {n.targets[0].id: n.value for n in tree.body if isinstance(n, ast.Assign)}
+    faults = ast.literal_eval(given["FAULTS"])
+    sql = " UNION ALL ".join(f"SELECT '{name}' AS fault, ({q}) AS n" for name, q in faults.items())
+    assert ask(job.crawl.plain_tables(), VIEWS, sql, 100) == [
+        {"fault": name, "n": 0} for name in faults
+    ]
 
 
 def test_every_planned_url_has_one_outcome(crawled):
