@@ -54,6 +54,7 @@ def parse(job: OpenCrawl, round_: Round) -> Counts:
 
 
 def items_to_parse(job: OpenCrawl, round_: Round) -> Frame:
+    """The round's captures with something to read (ITEM_COLUMNS of stages/parse.py)."""
     sitemaps = (job.crawl.mark(round_, "generate") or {}).get("sitemaps", 0)
     vouching = parse_stage.vouching_origins(job.read("robots")) if sitemaps else None
     captures, listed = job.of_round("captures", round_), job.of_round("fetchlist", round_)
@@ -185,7 +186,7 @@ def _write_states(job: OpenCrawl, round_: Round, states: Frame, clock_now: float
     part = {"host_bucket": round_.buckets}
     hostdb = job.read("hostdb", part)
     given = (pages, states, job.read("duplicates"), hostdb)
-    rows = update_stage.update(listed, captures, *given, round_, _ordered(job))
+    rows = update_stage.update(listed, captures, *given, round_, ordered_settings(job))
     job.tables.replace("crawldb_log", rows, {"round_id": [round_.id], "writer": ["update"]})
     new = job.read("crawldb_log", {"round_id": [round_.id], "writer": ["update"]})
     of_round = host_rows.OfRound(listed, captures, states, new, pages, job.read("host_ranks"))
@@ -194,7 +195,7 @@ def _write_states(job: OpenCrawl, round_: Round, states: Frame, clock_now: float
     job.tables.replace("hostdb", hosts, part)
 
 
-def _ordered(job: OpenCrawl) -> Config:
+def ordered_settings(job: OpenCrawl) -> Config:
     """The settings with what operators ordered of single hosts."""
     return with_ordered(job.cfg, read_orders(job.crawl.objects).policies)
 
@@ -213,7 +214,7 @@ def _fold(job: OpenCrawl, round_: Round) -> tuple[int, int]:
     if buckets:
         part = {"host_bucket": buckets}
         log = live.where(in_list("host_bucket", buckets))
-        due = next_fetch_sql(_ordered(job).schedule)
+        due = next_fetch_sql(ordered_settings(job).schedule)
         rows = fold.reduce_rows(job.read("crawldb", part), log, few, due)
         job.tables.replace("crawldb", rows, part)
         summary = fold.bucket_summary(job.read("crawldb", part), through, renders)

@@ -22,6 +22,7 @@ from crawlkit.config import Dedup
 from crawlkit.engine.frame import Batches, Frame
 from crawlkit.model import Round
 from crawlkit.parsing.table_files import Writer
+from crawlkit.rules.duplicates.clusters import IS_COPY
 from crawlkit.rules.duplicates.fingerprint import minhash_bands, simhash_blocks
 from crawlkit.rules.frontier.lifecycle import DUPLICATE
 from crawlkit.rules.url.canonical import host_of
@@ -127,14 +128,14 @@ def flag_rows(old: Frame, earlier: Frame, new: Frame, round_: Round, buckets: in
         old, new: `duplicates` before and after the round.
         earlier: rows that this stage wrote into the log when it ran before.
     """
-    query = """
+    query = f"""
         SELECT url_key, min(url) AS url, max(is_now) AS is_now FROM (
             SELECT url_key, url, 1 AS was, 0 AS is_now, 0 AS again
-            FROM {old} WHERE method NOT IN ('canonical', 'redirect')
+            FROM {{old}} WHERE {IS_COPY}
             UNION ALL
-            SELECT url_key, url, 0, 1, 0 FROM {new} WHERE method NOT IN ('canonical', 'redirect')
+            SELECT url_key, url, 0, 1, 0 FROM {{new}} WHERE {IS_COPY}
             UNION ALL
-            SELECT url_key, url, 0, 0, 1 FROM {earlier}
+            SELECT url_key, url, 0, 0, 1 FROM {{earlier}}
         ) AS seen GROUP BY url_key HAVING max(was) <> max(is_now) OR max(again) = 1
     """
     changed = old.engine.query(query, old=old, new=new, earlier=earlier)

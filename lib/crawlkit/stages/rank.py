@@ -10,6 +10,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from crawlkit.engine.frame import Batches, Frame, Tasks
+from crawlkit.rules.duplicates.clusters import IS_COPY
 from crawlkit.rules.url.canonical import host_sql
 from crawlkit.rules.url.params import Seen, propose_params
 from crawlkit.tables.ddl import arrow_schema
@@ -65,7 +66,7 @@ _HOST_RANKS = f"""
     ),
     copies AS (
         SELECT {host_sql("url")} AS host, count(*) AS aliases
-        FROM {{duplicates}} WHERE method NOT IN ('canonical', 'redirect') GROUP BY 1
+        FROM {{duplicates}} WHERE {IS_COPY} GROUP BY 1
     ),
     joined AS (
         SELECT h.host, coalesce(l.inlink_hosts, 0) AS inlink_hosts, h.pages,

@@ -15,6 +15,7 @@ from crawlkit.config import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
 from crawlkit.outcomes import Outcome
+from crawlkit.rules.duplicates.clusters import IS_COPY
 from crawlkit.rules.frontier.claims import fresh_believed_sql
 from crawlkit.rules.frontier.lifecycle import LOST, next_row
 from crawlkit.rules.render.waiting_pages import worth_sql
@@ -152,7 +153,7 @@ def seen_of(done: Frame, pages: Frame, captures: Frame, duplicates: Frame) -> Fr
             FROM {{captures}} WHERE record_type = 'response'
         ) AS o ON c.revisit_of = o.capture_id
         LEFT JOIN (
-            SELECT url_key FROM {{duplicates}} WHERE method NOT IN ('canonical', 'redirect')
+            SELECT url_key FROM {{duplicates}} WHERE {IS_COPY}
         ) AS d ON c.url_key = d.url_key
         """,
         done=done,

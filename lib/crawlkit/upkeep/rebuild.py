@@ -31,7 +31,6 @@ from crawlkit.adapters.store.parts import (
     part_keys,
     part_number,
 )
-from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.adapters.warc.capture_log import read_log
 from crawlkit.adapters.warc.record_store import RecordReader
 from crawlkit.config.section import ConfigError
@@ -42,9 +41,8 @@ from crawlkit.engine.frame import Batches, Frame, Tasks
 from crawlkit.model import Capture, Round
 from crawlkit.outcomes import Refused
 from crawlkit.round.job import Job
-from crawlkit.round.page_stages import dedup, parse, rank
+from crawlkit.round.page_stages import dedup, ordered_settings, parse, rank
 from crawlkit.round.plan_stages import commit, read_parts, read_renders
-from crawlkit.rules.frontier.schedule import with_ordered
 from crawlkit.stages import parse as p, rebuild_frontier as events_of
 from crawlkit.stages.fold import bucket_summary
 from crawlkit.stages.host_rows import OfRound, host_rows
@@ -174,8 +172,7 @@ def _replace_frontier(job: Job, rounds: list[tuple[Round, bool]], through: int) 
     events = events.union(events_of.link_events(job.read("links"), captures, known))
     for name in ("crawldb_log", "injected"):
         events = events.union(events_of.sightings(job.read(name), known))
-    cfg = with_ordered(job.cfg, read_orders(job.crawl.objects).policies)
-    job.tables.replace("crawldb", events_of.rows_of(events, cfg))
+    job.tables.replace("crawldb", events_of.rows_of(events, ordered_settings(job)))
     rows = job.read("crawldb")
     summary = bucket_summary(rows, through, read_renders(job))
     job.tables.replace("buckets", summary)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from crawlkit.adapters.lake.sql_text import in_list
-from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.crawl.state import CrawlError
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
@@ -21,12 +20,13 @@ from crawlkit.round.job import Job
 from crawlkit.round.page_stages import (
     compare_again,
     items_to_parse,
+    ordered_settings,
     parse,
     rank,
     write_clusters,
 )
 from crawlkit.rules.frontier.lifecycle import DUPLICATE, GIVEN_BACK, TOO_LONG
-from crawlkit.rules.frontier.schedule import FORCED, next_fetch_sql, with_ordered
+from crawlkit.rules.frontier.schedule import FORCED, next_fetch_sql
 from crawlkit.stages.arrow import Row, map_rows
 from crawlkit.stages.fold import live_log, reduce_rows
 from crawlkit.tables import TABLES
@@ -102,7 +102,7 @@ def _fold_again(job: Job, chosen: Sequence[Round], last: Round) -> None:
         f" OR (writer = 'dedup' AND round_id = '{last.id}')"
     )
     live = live_log(log, job.read("buckets"))
-    due = next_fetch_sql(with_ordered(job.cfg, read_orders(job.crawl.objects).policies).schedule)
+    due = next_fetch_sql(ordered_settings(job).schedule)
     rows = reduce_rows(job.read("crawldb"), live.union(new), due=due)
     pages = job.read("pages", {"round_id": rounds})
     job.tables.replace("crawldb", _take_pages(rows, pages))

@@ -28,6 +28,8 @@ from crawlkit.rules.duplicates.fingerprint import (
 
 K = TypeVar("K", bound=Hashable)
 ANCHORS = 10  # first texts of a block, with which the others are compared
+# of a row of `duplicates`: a page that another one stands for; a redirect is an alias, no copy
+IS_COPY = "method NOT IN ('canonical', 'redirect')"
 MAX_WHOLE_GROUP = 30  # texts of a group all of whose pairs are counted
 CONTRADICTION = 0.1  # a canonical link between texts less similar than this is not believed ...
 CONTRADICTION_SHINGLES = 50  # ... if both are at least this long

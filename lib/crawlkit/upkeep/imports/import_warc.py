@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from crawlkit.adapters.lake.sql_text import in_list
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.config import Config, ConfigError, ScopeConfig
 from crawlkit.engine.frame import Frame
@@ -22,9 +23,10 @@ from crawlkit.model import Round
 from crawlkit.outcomes import Outcome, Reason, Refused
 from crawlkit.round.drive import close_empty, run_planned
 from crawlkit.round.job import Job
+from crawlkit.round.page_stages import ordered_settings
 from crawlkit.round.plan_stages import read_live_log
 from crawlkit.rules.frontier.lifecycle import found_row
-from crawlkit.rules.frontier.schedule import next_fetch_sql, with_ordered
+from crawlkit.rules.frontier.schedule import next_fetch_sql
 from crawlkit.rules.url.canonical import origin_of
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
@@ -252,10 +254,10 @@ class _Import:
         """The rows of the claimed buckets as they are now. is_own: with those of this round."""
         job, part = self._job, {"host_bucket": self._round.buckets}
         log, few = read_live_log(job)
-        of_buckets = f"host_bucket IN ({', '.join(map(str, self._round.buckets))})"
+        of_buckets = in_list("host_bucket", self._round.buckets)
         log = log.where(of_buckets if is_own else f"{of_buckets} AND {self._own}")
-        cfg = with_ordered(job.cfg, read_orders(job.crawl.objects).policies)
-        return reduce_rows(job.read("crawldb", part), log, few, next_fetch_sql(cfg.schedule))
+        due = next_fetch_sql(ordered_settings(job).schedule)
+        return reduce_rows(job.read("crawldb", part), log, few, due)
 
     def _leave_purged(self) -> dict[bytes, dict[str, Any]]:
         """Refuse what is of purged URLs; what the frontier knows of each URL, by key."""
