@@ -9,7 +9,6 @@ pace is no cost of a render; plain Playwright by the browser itself.
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from crawlkit.adapters.browser.rendering import (
 from crawlkit.adapters.net.engine import Engine, request_headers
 from crawlkit.config import Agent, Config, Render
 from crawlkit.model import Answer, FetchRequest
+from crawlkit.runtime.cpu_time import cpu_s, process_tree
 from playwright.async_api import async_playwright
 
 from bench.measure import ROOT, write
@@ -40,7 +40,6 @@ from tests.slot.slotweb import SlotWeb  # noqa: E402
 REPEATS = 4
 PAIRS = 5
 KINDS = ("own", "history", "scroll", "lazy")
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -54,10 +53,10 @@ class Way:
 
     async def measure(self, url: str, texts: list[str]) -> None:
         """Render one page."""
-        cpu, wall = tree_cpu_s(), time.perf_counter()
+        before, wall = process_tree(), time.perf_counter()
         html = await self.render(url)
         self.wall_s.append(time.perf_counter() - wall)
-        self.cpu_s.append(tree_cpu_s() - cpu)
+        self.cpu_s.append(cpu_s(before, process_tree()))
         self.found += all(text in html for text in texts)
 
     def row(self) -> dict[str, float]:
@@ -67,21 +66,6 @@ class Way:
             out[name] = round(statistics.median(values), 3)
             out[f"{name}_p95"] = round(statistics.quantiles(values, n=20)[-1], 3)
         return out
-
-
-def tree_cpu_s() -> float:
-    """CPU time of this process and all below it, with those that have ended and were waited for."""
-    rows = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        rows[int(folder.name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    below = {os.getpid()}
-    for _ in range(10):
-        below |= {pid for pid, (parent, _) in rows.items() if parent in below}
-    return sum(rows[pid][1] for pid in below if pid in rows) / TICK
 
 
 async def compare(web: FrameworkWeb, served: SlotWeb, chromium: Path) -> dict[str, dict[str, Any]]:

@@ -21,8 +21,8 @@ class Used(NamedTuple):
     waited: int
 
 
-def process_tree() -> dict[int, Used]:
-    """This process and all below it, by pid; empty where /proc is missing."""
+def process_tree(root: int | None = None) -> dict[int, Used]:
+    """A process (None: this one) and all below it, by pid; empty where /proc is missing."""
     every: dict[int, Used] = {}
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -33,7 +33,7 @@ def process_tree() -> dict[int, Used]:
         parent, utime, stime, cutime, cstime = map(int, (fields[1], *fields[11:15]))
         every[int(entry.name)] = Used(int(fields[19]), parent, utime + stime, cutime + cstime)
         children.setdefault(parent, []).append(int(entry.name))
-    out, todo = {}, [os.getpid()]
+    out, todo = {}, [root or os.getpid()]
     while todo:
         pid = todo.pop()
         if pid in every:

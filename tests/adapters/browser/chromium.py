@@ -1,13 +1,12 @@
 """The Chromium of the tests, or a skip that says what is missing; and its processes."""
 
 import importlib.util
-import os
-from pathlib import Path
 
 import pytest
 from crawlkit.adapters.browser.processes import find_processes
 from crawlkit.adapters.browser.rendering import find_chromium
 from crawlkit.config import Render
+from crawlkit.runtime.cpu_time import process_tree
 
 
 def chromium() -> str:
@@ -20,14 +19,4 @@ def chromium() -> str:
 
 def own_processes(mark: str, root: int | None = None) -> set[int]:
     """Processes below one (this one) with an argument; browsers have sessions of their own."""
-    below = {root or os.getpid()}
-    parents = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(folder.name)] = int(fields[1])
-    for _ in range(10):
-        below |= {pid for pid, parent in parents.items() if parent in below}
-    return find_processes(mark) & below
+    return find_processes(mark) & process_tree(root).keys()
