@@ -1,6 +1,9 @@
 """The Chromium of the tests, or a skip that says what is missing; and its processes."""
 
+import contextlib
 import importlib.util
+import os
+from pathlib import Path
 
 import pytest
 from crawlkit.adapters.browser.processes import find_processes
@@ -20,3 +23,15 @@ def chromium() -> str:
 def own_processes(mark: str, root: int | None = None) -> set[int]:
     """Processes below one (this one) with an argument; browsers have sessions of their own."""
     return find_processes(mark) & process_tree(root).keys()
+
+
+def left_processes(mark: str) -> set[int]:
+    """Processes with an argument that this worker of pytest has begun, orphans too."""
+    name = f"PYTEST_XDIST_WORKER={os.environ.get('PYTEST_XDIST_WORKER', '')}".encode()
+    left = set()
+    for pid in find_processes(mark):
+        with contextlib.suppress(OSError):
+            environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            if name in environ or name.endswith(b"="):
+                left.add(pid)
+    return left

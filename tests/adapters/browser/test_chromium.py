@@ -7,13 +7,12 @@ import socket
 import time
 
 import pytest
-from crawlkit.adapters.browser.processes import find_processes
 from crawlkit.adapters.browser.rendering import PageRequest, Rendered, StoredPage, open_browsers
 from crawlkit.config import Agent, Render
 from crawlkit.model import Answer
 from crawlkit.outcomes import Reason
 
-from tests.adapters.browser.chromium import chromium
+from tests.adapters.browser.chromium import chromium, left_processes
 
 pytestmark = pytest.mark.waits
 HTML = [("Content-Type", "text/html; charset=utf-8"), ("Set-Cookie", "a=b")]
@@ -45,7 +44,7 @@ def render(
 
     start = time.monotonic()
     found = asyncio.run(run())
-    assert find_processes("--crawlkit-browser") == set()
+    assert left_processes("--crawlkit-browser") == set()
     return found, asked, time.monotonic() - start
 
 
