@@ -38,6 +38,7 @@ def test_the_settings_are_the_defaults_with_their_meaning(tmp_path):
     assert all(r["from"] == "default" or "crawl.yaml:" in r["from"] for r in shown["settings"])
 
 
+@pytest.mark.waits
 def test_what_is_set_is_written_and_nothing_is_overwritten(tmp_path):
     sets = ("--set", "agent.info_url=https://you.example/bot", "--set", "warc.roll_s=60")
     assert call("init", tmp_path, *sets).code == 0

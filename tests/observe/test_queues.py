@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
 from crawlkit.cli.verbs.watch import _queues_text
 
 from tests.cli.call import call
@@ -16,6 +17,7 @@ def queues(folder, *words):
     return {q["host"]: q for q in json.loads(done.out)["queues"]}
 
 
+@pytest.mark.waits
 def test_each_queue_says_why_it_waits(tmp_path):
     site = tmp_path / "site"
     seeds = tmp_path / "seeds.txt"

@@ -77,6 +77,7 @@ def test_sizes_are_limits_too(tmp_path, crawl):
     assert len(read_freshness(crawl, NOW, 1)["late"]) == 1
 
 
+@pytest.mark.waits
 def test_the_command_tells_it(tmp_path, crawl):
     done = call("freshness", "--data", tmp_path, "--now", "2027-01-01", "--json")
     assert [p["promise"] for p in json.loads(done.out)["promises"]] == [

@@ -28,6 +28,7 @@ def frontier(job: Job) -> dict[str, object]:
     return {r.url: r for r in collect(reduce_rows(job.read("crawldb"), job.read("crawldb_log")))}
 
 
+@pytest.mark.waits
 def test_cdxj_in_pieces_with_line_numbers_and_again(job, tmp_path, monkeypatch):
     monkeypatch.setattr(imports, "PIECE", 4)
     lines = [f'com,x)/{n} 20200101 {{"url": "http://x.com/{n % 8}"}}' for n in range(10)]

@@ -72,6 +72,7 @@ def test_the_bucket_in_sql_is_that_of_the_rule(engine):
         assert {r["domain"]: r["b"] for r in rows} == {d: host_bucket(d, n) for d in names}
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("buckets", [8, 2])
 def test_no_key_is_lost_or_doubled_and_every_row_lies_where_it_belongs(grown, tmp_path, buckets):
     before = keys(copy(grown, tmp_path / "before"))
