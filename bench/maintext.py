@@ -16,12 +16,13 @@ from typing import Any
 import trafilatura
 from crawlkit.rules.page.encoding import decode_utf8
 from crawlkit.rules.page.markup import read_html
+from crawlkit.rules.page.page import parse_page
 from crawlkit.rules.text.main_text import main_text
 from resiliparse.extract.html2text import extract_plain_text
 
 from bench.measure import members, write
 from tests.rules.page.article_measure import precision_recall_f1
-from tests.rules.text.wcxb import by_type
+from tests.rules.text.wcxb import Told, by_type, metadata_scores
 
 ROUNDS = 5
 TYPE = "text/html; charset=utf-8"
@@ -59,6 +60,39 @@ def halves() -> dict[str, list[tuple[bytes, str]]]:
         (gzip.decompress(files[f"{name}.html.gz"]), truth[name]["articleBody"]) for name in truth
     ]
     return {"A": pages[::2], "B": pages[1::2]}
+
+
+def our_metadata(body: bytes, url: str) -> Told:
+    meta = parse_page(body, url, TYPE).metadata
+    return Told(meta.headline, meta.author, meta.published_on)
+
+
+def trafilaturas_metadata(body: bytes, url: str) -> Told:
+    meta = trafilatura.extract_metadata(body.decode("utf-8", "replace"), default_url=url)
+    return Told(meta.title, meta.author, meta.date) if meta else Told(None, None, None)
+
+
+def metadata_table(result: dict[str, Any]) -> list[str]:
+    """Title, author and date of the same pages, here and by trafilatura."""
+    scores = {
+        "here": metadata_scores(our_metadata),
+        "trafilatura": metadata_scores(trafilaturas_metadata),
+    }
+    result["wcxb_metadata"] = scores
+    return [
+        "# Title, author and date of the same pages",
+        "",
+        "Over the pages that have each: mean word F1 of title and author, share of right dates."
+        " Mark: at least trafilatura's.",
+        "",
+        "| | title | author | date |",
+        "|---|---|---|---|",
+        *(
+            f"| {name} | {of['title']:.3f} | {of['author']:.3f} | {of['date']:.3f} |"
+            for name, of in scores.items()
+        ),
+        "",
+    ]
 
 
 def types_table(result: dict[str, Any]) -> list[str]:
@@ -125,6 +159,7 @@ def main() -> None:
         ),
         "",
         *types_table(result),
+        *metadata_table(result),
     ]
     write(
         "maintext", result, "\n".join(lines), ("selectolax", "trafilatura", "Resiliparse", "lxml")

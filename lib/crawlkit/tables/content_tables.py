@@ -91,10 +91,12 @@ kind string | html, text, json, xml, pdf, docx, image, sitemap, feed or other
 media_type string | media type as sent
 charset string | encoding (WHATWG name)
 title string | title
+headline string | title as readers see it: main heading, or title without the site's name
 description string | meta description
 keywords string | meta keywords
 author string | author
 published string | date of publication as written
+published_on string | date of publication, YYYY-MM-DD
 declared_language string | language that the page declares
 language string | language of the text, detected
 robots_meta array<string> | directives in force for us

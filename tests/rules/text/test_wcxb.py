@@ -1,9 +1,12 @@
-"""Main text of real pages of seven types. The bench shows it beside others."""
+"""Main text, title, author and date of real pages of seven types. The bench shows them beside
+others.
+"""
 
 import pytest
 from crawlkit.api import main_text
+from crawlkit.rules.page.page import parse_page
 
-from tests.rules.text.wcxb import by_type
+from tests.rules.text.wcxb import Told, by_type, metadata_scores
 
 # trafilatura 2.3.1 on the same pages (bench/results/maintext.md); of all pages our mark
 LEAST = {
@@ -22,3 +25,15 @@ LEAST = {
 def test_every_type_of_page_has_its_text():
     scores = by_type(lambda body: main_text(body, "https://site.example/"))
     assert {kind: f1 for kind, f1 in scores.items() if f1 < LEAST[kind]} == {}
+
+
+def told(body: bytes, url: str) -> Told:
+    meta = parse_page(body, url, "text/html; charset=utf-8").metadata
+    return Told(meta.headline, meta.author, meta.published_on)
+
+
+@pytest.mark.waits
+def test_titles_authors_and_days():
+    least = {"title": 0.798, "author": 0.707, "date": 0.831}  # as above
+    scores = metadata_scores(told)
+    assert {name: score for name, score in scores.items() if score < least[name]} == {}

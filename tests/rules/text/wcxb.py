@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tests.shared_data import shared, shared_rows
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _WORD = re.compile(r"\w+")
 
 
@@ -23,10 +24,13 @@ class RealPage(NamedTuple):
 
 def pages() -> Iterator[RealPage]:
     """All of its pages."""
-    folder: Path = shared("suites/wcxb/html")
     for row in shared_rows("suites/wcxb/ground-truth.jsonl"):
-        body = gzip.decompress((folder / f"{row['id']}.html.gz").read_bytes())
-        yield RealPage(row["type"], body, row["main_content"])
+        yield RealPage(row["type"], _body(row["id"]), row["main_content"])
+
+
+def _body(name: str) -> bytes:
+    folder: Path = shared("suites/wcxb/html")
+    return gzip.decompress((folder / f"{name}.html.gz").read_bytes())
 
 
 def word_f1(text: str, found: str) -> float:
@@ -47,3 +51,32 @@ def by_type(extract: Callable[[bytes], str]) -> dict[str, float]:
     return {kind: mean(values) for kind, values in sorted(scores.items())} | {
         "all pages": mean(score for values in scores.values() for score in values)
     }
+
+
+def _day(text: object) -> str | None:
+    found = _DAY.search(str(text or ""))
+    return found.group(0) if found else None
+
+
+class Told(NamedTuple):
+    """What is told of a page; a day begins as YYYY-MM-DD."""
+
+    title: str | None
+    author: str | None
+    day: str | None
+
+
+def metadata_scores(read: Callable[[bytes, str], Told]) -> dict[str, float]:
+    """Means over the pages that have each: word F1 of title and author, share of right days.
+
+    `read`: of a body and its URL.
+    """
+    scores: dict[str, list[float]] = {"title": [], "author": [], "date": []}
+    for row in shared_rows("suites/wcxb/ground-truth.jsonl"):
+        told = read(_body(row["id"]), row["url"])
+        scores["title"].append(word_f1(row["title"], told.title or ""))
+        if row["author"]:
+            scores["author"].append(word_f1(row["author"], told.author or ""))
+        if day := _day(row["publish_date"]):
+            scores["date"].append(float(day == _day(told.day)))
+    return {name: mean(values) for name, values in scores.items()}

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-MAX_NODES = 500  # time and meta elements that are looked at
+from crawlkit.rules.text.byline import MARKED, visible_author
+
+MAX_NODES = 1000  # elements that are looked at
 MAX_PARAGRAPHS = 2000
+MAX_AUTHORS = 50
 MAX_CLIMB = 600  # levels from an element up
 MAX_VALUE_CHARS = 5000
 LONG_CHARS = 250  # of a paragraph that counts with its full length
@@ -102,10 +106,13 @@ def json_ld_date(items: Iterable[dict[str, Any]]) -> str | None:
 
 
 def json_ld_author(items: Iterable[dict[str, Any]], json_ld: Iterable[Any]) -> str | None:
-    """The first author's name of `entity_items`; one named by `@id` is looked up in `json_ld`."""
+    """The authors' names of the first of `entity_items` that has any; one named by `@id` is looked
+    up in `json_ld`.
+    """
     named = {i.get("@id"): i for i in _items(json_ld) if isinstance(i.get("@id"), str)}
     for item in items:
-        for author in _listed(item.get("author")):
+        names: dict[str, None] = {}
+        for author in _listed(item.get("author"))[:MAX_AUTHORS]:
             if isinstance(author, dict):
                 key = author.get("@id")
                 other = named.get(key, {}) if isinstance(key, str) else {}
@@ -113,30 +120,41 @@ def json_ld_author(items: Iterable[dict[str, Any]], json_ld: Iterable[Any]) -> s
             else:
                 name = author
             if isinstance(name, str) and name.strip():
-                return name.strip()[:MAX_VALUE_CHARS]
+                names[name.strip()] = None
+        if names:
+            return ", ".join(names)[:MAX_VALUE_CHARS]
     return None
 
 
-def property_value(tree: LexborHTMLParser, name: str) -> str | None:
-    """The content of the meta element with this itemprop that is the main entity's."""
-    nodes = [n for n in _nodes(tree, "meta[itemprop]") if name in _properties(n)]
-    return _nearest(tree, [n for n in nodes if not _is_beside(n)])
+class MarkedNodes:
+    """Elements of a tree that tell its author or day: found once, in the page's order."""
 
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self._tree = tree
 
-def time_of_text(tree: LexborHTMLParser) -> str | None:
-    """The date of the time element that belongs to the main text: one that says that it is the
-    date of publication, else the nearest; never one of a review or comment, and of those in
-    navigation and footers only if there is no other.
-    """
-    times = [n for n in _nodes(tree, "time") if _value(n) and not _is_beside(n)]
-    said = [n for n in times if {"datepublished", "datecreated"} & {*_properties(n)}]
-    said += [n for n in times if "pubdate" in n.attributes]
-    inside = [n for n in times if not any(a.tag in _ASIDE for a in _ancestors(n))]
-    return _nearest(tree, said or inside or times)
+    @cached_property
+    def _all(self) -> list[LexborNode]:
+        return self._tree.css(f"time, meta[itemprop], {MARKED}")[:MAX_NODES]
 
+    def author(self) -> str | None:
+        """The author's name as readers see it."""
+        return visible_author(self._all)
 
-def _nodes(tree: LexborHTMLParser, selector: str) -> list[LexborNode]:
-    return tree.css(selector)[:MAX_NODES]
+    def property_value(self, name: str) -> str | None:
+        """The content of the meta element with this itemprop that is the main entity's."""
+        nodes = [n for n in self._all if n.tag == "meta" and name in _properties(n)]
+        return _nearest(self._tree, [n for n in nodes if not _is_beside(n)])
+
+    def time_of_text(self) -> str | None:
+        """The date of the time element that belongs to the main text: one that says that it is
+        the date of publication, else the nearest; never one of a review or comment, and of those
+        in navigation and footers only if there is no other.
+        """
+        times = [n for n in self._all if n.tag == "time" and _value(n) and not _is_beside(n)]
+        said = [n for n in times if {"datepublished", "datecreated"} & {*_properties(n)}]
+        said += [n for n in times if "pubdate" in n.attributes]
+        inside = [n for n in times if not any(a.tag in _ASIDE for a in _ancestors(n))]
+        return _nearest(self._tree, said or inside or times)
 
 
 def _properties(node: LexborNode) -> list[str]:

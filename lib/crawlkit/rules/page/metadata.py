@@ -1,5 +1,6 @@
 """Metadata of a page from its meta elements, time elements and JSON-LD: description, author, date,
-Open Graph, languages. Author and date are those of its main entity (main_entity.py).
+Open Graph, languages. Author and date are those of its main entity (main_entity.py); where nothing
+says them, those that its readers see (rules/text/byline.py).
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crawlkit.rules.page.main_entity import (
+    MarkedNodes,
     entity_items,
     json_ld_author,
     json_ld_date,
-    property_value,
-    time_of_text,
 )
 from crawlkit.rules.page.markup import Document
+from crawlkit.rules.text.byline import read_name, visible_day
+from crawlkit.rules.text.headline import headline
+from crawlkit.rules.text.written_dates import read_day
 
 MAX_VALUE_CHARS = 5000
 MAX_PROPERTIES = 200
@@ -63,10 +66,12 @@ _KEPT_PREFIXES = (
 @dataclass
 class Metadata:
     title: str | None = None
+    headline: str | None = None  # the title as readers see it, without the site's name
     description: str | None = None
     keywords: str | None = None
     author: str | None = None
     published: str | None = None  # as written
+    published_on: str | None = None  # YYYY-MM-DD
     declared_language: str | None = None
     generator: str | None = None
     og: dict[str, str] = field(default_factory=dict)  # og:* properties; the first of each counts
@@ -79,7 +84,7 @@ def read_metadata(
     doc: Document,
     json_ld: Sequence[Any] = (),
     content_language: str | None = None,
-    addresses: Iterable[str | None] = (),
+    addresses: Sequence[str | None] = (),
 ) -> Metadata:
     """Metadata of a document. Never raises.
 
@@ -90,16 +95,23 @@ def read_metadata(
         addresses: of the page: its URL, its canonical link.
     """
     out = Metadata(title=doc.title)
-    named, pragma_language = _read_metas(doc, out)
+    marked = MarkedNodes(doc.tree) if doc.tree is not None else None
+    named, pragma_language = _read_metas(doc, out, marked)
     own = [*addresses, named.get("og:url")]
     items = entity_items(json_ld, [a for a in own if a])
     out.description = named.get("description")
     out.keywords = named.get("keywords")
     out.generator = named.get("generator")
-    out.author = _first(named, _AUTHOR) or json_ld_author(items, json_ld)
+    url = next((a for a in own if a), "")
+    out.headline = headline(doc, url, named.get("og:title"), named.get("og:site_name"))
+    out.author = _author(marked, named, json_ld_author(items, json_ld))
     out.published = _first(named, _PUBLISHED) or json_ld_date(items)
-    if out.published is None and doc.tree is not None:
-        out.published = time_of_text(doc.tree)
+    if out.published is None and marked is not None:
+        out.published = marked.time_of_text()
+    if out.published is not None:
+        out.published_on = read_day(out.published, doc.lang)
+    elif seen := visible_day(doc, url):
+        out.published, out.published_on = seen
     out.declared_language = (
         language_tag(doc.lang)
         or language_tag(pragma_language)
@@ -108,7 +120,21 @@ def read_metadata(
     return out
 
 
-def _read_metas(doc: Document, out: Metadata) -> tuple[dict[str, str], str]:
+def _author(marked: MarkedNodes | None, named: dict[str, str], of_entity: str | None) -> str | None:
+    """Who wrote the page: an address or the name of the site is no author where a name is told."""
+    site = (named.get("og:site_name") or "").casefold()
+    told = [v for v in (*(named.get(n) for n in _AUTHOR), of_entity) if v]
+    names = [t for t in told if read_name(t)]
+    persons = [n for n in names if n.casefold() != site]
+    if persons:
+        return persons[0]
+    seen = marked.author() if marked is not None else None
+    return seen or next(iter(names or told), None)
+
+
+def _read_metas(
+    doc: Document, out: Metadata, marked: MarkedNodes | None
+) -> tuple[dict[str, str], str]:
     """The first content of each name, and the language of a pragma. Open Graph and further
     vocabularies go into `out`.
     """
@@ -141,7 +167,7 @@ def _read_metas(doc: Document, out: Metadata) -> tuple[dict[str, str], str]:
                 elif name.startswith(_KEPT_PREFIXES):
                     out.other[name] = content
     for name in sorted(of_items - named.keys()):
-        if doc.tree is not None and (value := property_value(doc.tree, name)):
+        if marked is not None and (value := marked.property_value(name)):
             named[name] = value
     return named, pragma_language
 
