@@ -545,7 +545,7 @@ def test_parsed_rows_that_are_lost_between_two_commits(
     """As by the end of an executor: found rows are made again after the files of pages have been
     told of.
     """
-    with World(tmp_path, committed) as w:
+    with World(tmp_path, committed, **{"spark.small_bytes": 0}) as w:
         job = w.job(on)
         commit, lost = job.tables.commit, []
 

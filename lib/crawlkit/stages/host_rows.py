@@ -194,7 +194,7 @@ def next_host_row(
         "news_at": activity.news_at,
         "changed_at": activity.changed_at,
         "still_visits": activity.still,
-        "quality": row["new_quality"],
+        "quality": row["quality"] if counted else row["new_quality"],
         "class": host_class(
             row["host"], cfg.schedule, learn_class(activity, first_seen, now, cfg.schedule)
         ),
