@@ -689,7 +689,7 @@ def _loaded(rows) -> list[dict]:
 # -- a full disk -----------------------------------------------------------------------
 DISKS = [
     *(("local", mib) for mib in (2, 3)),
-    *(pytest.param("spark", mib, marks=pytest.mark.spark) for mib in (2, 4)),
+    *(pytest.param("spark", mib, marks=pytest.mark.spark) for mib in (2, 3)),
 ]
 
 
