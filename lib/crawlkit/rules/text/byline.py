@@ -106,8 +106,8 @@ def visible_day(doc: Document, url: str) -> tuple[str, str] | None:
         near = [*blocks[first + 1 : first + 1 + NEAR_BLOCKS], *before]
     for block in near:
         text = block.text
-        is_line = len(text) <= MAX_LINE_CHARS and not _OTHER_DAY.search(text)
-        if is_line and (day := read_day(text, doc.lang)):
+        day = read_day(text, doc.lang) if len(text) <= MAX_LINE_CHARS else None
+        if day is not None and not _OTHER_DAY.search(text):
             return text, day
     if match := _IN_PATH.search(urlsplit(url).path):
         text = "-".join(part.zfill(2) for part in match.groups())
