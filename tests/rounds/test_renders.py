@@ -119,7 +119,7 @@ def test_a_page_of_scripts(tmp_path: Path, on: dict[str, Any]) -> None:
     assert (hosts["empty.test"].render_gains, hosts["app.test"].needs_js) == (0, True)
     assert 3 <= hosts["empty.test"].renders < 6
     assert hosts["empty.test"].render_off == ["/"]
-    assert hosts["app.test"].render_folders == '{"/": [2, 1]}'
+    assert hosts["app.test"].render_folders == f'{{"/": [2, 1, {int(EPOCH) // 86_400}]}}'
     cloaked = ask(job.tables, VIEWS, "SELECT host, reason, similarity FROM cloaked", 9)
     assert cloaked == [{"host": "cloak.test", "reason": "text_removed", "similarity": 0.0}]
     _check_records(job, captures)

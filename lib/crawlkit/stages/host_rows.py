@@ -16,7 +16,7 @@ from crawlkit.rules.frontier.schedule import host_class
 from crawlkit.rules.frontier.slots import PlacesOf
 from crawlkit.rules.politeness.host_state import HostState
 from crawlkit.rules.politeness.hostdb_columns import hostdb_columns
-from crawlkit.rules.render.folders import add_folders, read_folders, write_folders
+from crawlkit.rules.render.folders import add_folders, forget_folders, read_folders, write_folders
 from crawlkit.rules.render.foreign_origins import merge_origins
 from crawlkit.rules.render.waiting_pages import gains_sql
 from crawlkit.stages.arrow import Row, map_rows
@@ -200,21 +200,25 @@ def next_host_row(
         ),
         "pages": (row["pages"] or 0) + (0 if counted else row["new_pages"] or 0),
         "requests": (row["requests"] or 0) + (0 if counted else row["new_requests"] or 0),
-        **_renders_of(row, counted),
+        **_renders_of(row, counted, now),
         "blacklisted": bool(row["blacklisted"]) or state.barred,
         "first_seen": first_seen,
         "updated_no": round_no,
     }
 
 
-def _renders_of(row: Row, counted: bool) -> dict[str, Any]:
+def _renders_of(row: Row, counted: bool, now: float) -> dict[str, Any]:
     """What rendering a host's pages needs and has brought. counted: the round is in the row."""
-    folders = read_folders(row["render_folders"])
-    folders = folders if counted else add_folders(folders, row["new_folders"] or ())
+    known = read_folders(row["render_folders"])
+    kept = known if counted else forget_folders(known, now)
+    old = [count for name, count in known.items() if name not in kept]
+    renders = (row["renders"] or 0) - sum(count.renders for count in old)
+    gains = (row["render_gains"] or 0) - sum(count.gains for count in old)
+    folders = kept if counted else add_folders(kept, row["new_folders"] or (), now)
     return {
         "needs_js": bool(row["has_needed"] or row["needs_js"]),
-        "renders": (row["renders"] or 0) + (0 if counted else row["new_renders"] or 0),
-        "render_gains": (row["render_gains"] or 0) + (0 if counted else row["new_gains"] or 0),
+        "renders": max(0, renders) + (0 if counted else row["new_renders"] or 0),
+        "render_gains": max(0, gains) + (0 if counted else row["new_gains"] or 0),
         "render_folders": write_folders(folders),
         "render_on": [name for name, count in folders.items() if count.is_worth],
         "render_off": [name for name, count in folders.items() if count.is_worth is False],

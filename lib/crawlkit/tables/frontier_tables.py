@@ -130,9 +130,9 @@ changed_at timestamp | last round in which a visit found a change or a new page
 still_visits bigint | visits since then that found a page unchanged
 quality double | as of the last rank before: 0 to 1
 needs_js boolean | a page of it needed a browser
-renders bigint | pages rendered
+renders bigint | pages rendered, less those of folders that are to be tried again
 render_gains bigint | renders that gained text or links
-render_folders string | renders and gains by first folder of the path (JSON)
+render_folders string | renders, gains and day of the last, by first folder of the path (JSON)
 render_on array<string> | folders whose renders gain
 render_off array<string> | folders whose renders gain nothing: no longer rendered
 render_origins array<string> | origins that its rendered pages ask for
