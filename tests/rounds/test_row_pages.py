@@ -155,10 +155,30 @@ def test_opt_outs_are_rows_by_page_and_by_host(seen):
     assert seen.pages[f"{A}/reserved"]["text"] is not None  # recorded, and not enforced by default
 
 
+RESERVING = b"""User-agent: other
+Content-Signal: ai-train=no
+
+User-agent: *
+Content-Signal: search=yes, ai-train=no
+Content-Signal: /open/ ai-train=yes
+Content-Usage: /open/but/ train-ai=n
+Allow: /
+"""
+
+
 def test_an_enforced_opt_out_leaves_no_text(on, tmp_path):
-    with RowWeb(
-        tmp_path / "c", {"a.example": "127.87.0.2"}, on, parse__enforce_opt_outs=True
-    ) as web:
+    hosts = {f"{n}.example": f"127.87.0.{i}" for i, n in enumerate("abc", 2)}
+    plain = [("Content-Type", "text/plain")]
+    of_hosts = (
+        "b.example/page",
+        "b.example/open/page",
+        "b.example/open/but/page",
+        "c.example/page",
+    )
+    with RowWeb(tmp_path / "c", hosts, on, parse__enforce_opt_outs=True) as web:
+        web.pages["http://b.example/robots.txt"] = Reply(200, plain, RESERVING)
+        other = RESERVING.partition(b"\n\n")[0] + b"\n"
+        web.pages["http://c.example/robots.txt"] = Reply(200, plain, other)
         fields = {
             "reserved": ("tdm-reservation", "1"),
             "usage": ("Content-Usage", "train-ai=n"),
@@ -166,10 +186,11 @@ def test_an_enforced_opt_out_leaves_no_text(on, tmp_path):
             "search": ("Content-Signal", "search=no, ai-train=yes"),
         }
         web.pages |= {f"{A}/{name}": page(name, "", "", f) for name, f in fields.items()}
-        web.run(EPOCH, list(web.pages))
+        web.pages |= {f"http://{where}": page(where) for where in of_hosts}
+        web.run(EPOCH, [u for u in web.pages if not u.endswith("robots.txt")])
         rows = web.rows("pages", "text", "main_text", "metadata", "flags")
-    kept = {u.rpartition("/")[2] for u, r in rows.items() if r["text"] is not None}
-    assert kept == {"search"}
+    kept = {u.partition("//")[2] for u, r in rows.items() if r["text"] is not None}
+    assert kept == {"a.example/search", "b.example/open/page", "c.example/page"}
     assert rows[f"{A}/usage"]["flags"] == ["opted_out"]
     assert rows[f"{A}/usage"]["main_text"] is None
 

@@ -30,7 +30,7 @@ from crawlkit.rules.page.page import Page, parse_page
 from crawlkit.rules.render.cloaking import compare_rendered
 from crawlkit.rules.robots.meta import RobotsDirectives
 from crawlkit.rules.robots.meta_dates import has_passed
-from crawlkit.rules.robots.opt_outs import opts_out
+from crawlkit.rules.robots.opt_outs import is_reserved, opts_out
 from crawlkit.rules.url.pattern import url_shape
 from crawlkit.version import __version__
 
@@ -123,18 +123,19 @@ def _many_of_one_shape(rows: list[FoundRow], limit: int) -> bool:
     return len(rows) > limit and max(Counter(url_shape(r.url) for r in rows).values()) > limit
 
 
-def _withheld(robots: RobotsDirectives, rules: ParseRules) -> list[str]:
+def _withheld(robots: RobotsDirectives, item: Row, rules: ParseRules) -> list[str]:
     """Why the text of a page is not kept, beside `noindex`: as flags."""
     after = robots.unavailable_after
     is_over = after is not None and has_passed(after, rules.iso_now)
-    is_reserved = rules.cfg.parse.enforce_opt_outs and opts_out(robots)
-    return ["unavailable"] * is_over + ["opted_out"] * is_reserved
+    by_host = bool(item["reserves"]) and is_reserved(item["reserves"], item["url"])
+    opted_out = rules.cfg.parse.enforce_opt_outs and (by_host or opts_out(robots))
+    return ["unavailable"] * is_over + ["opted_out"] * opted_out
 
 
 def _page_row(page: Page, decoded_bytes: int, item: Row, cut: bool, rules: ParseRules) -> Row:
     """The columns of `pages`. cut: the body is not whole."""
     robots, meta = page.robots, page.metadata
-    withheld = _withheld(robots, rules)
+    withheld = _withheld(robots, item, rules)
     keep = not (robots.noindex or withheld)
     prints = page.prints
     return {

@@ -20,6 +20,7 @@ ITEM_COLUMNS = (
     "redirect_to string",
     "redirect_sent_url string",
     "quality double",
+    "reserves string",
     "file string",
     "offset bigint",
     "length bigint",

@@ -58,7 +58,11 @@ def items_to_parse(job: OpenCrawl, round_: Round) -> Frame:
     sitemaps = (job.crawl.mark(round_, "generate") or {}).get("sitemaps", 0)
     vouching = parse_stage.vouching_origins(job.read("robots")) if sitemaps else None
     captures, listed = job.of_round("captures", round_), job.of_round("fetchlist", round_)
-    return parse_stage.to_parse(captures, listed, job.read("host_ranks"), vouching)
+    agent, enforce = job.cfg.agent.name, job.cfg.parse.enforce_opt_outs
+    reserving = (
+        parse_stage.reserving_origins(job.read("robots"), captures, agent) if enforce else None
+    )
+    return parse_stage.to_parse(captures, listed, job.read("host_ranks"), vouching, reserving)
 
 
 def _commit_parsed(

@@ -24,9 +24,9 @@ from crawlkit.parsing.schemas import FOUND, ITEM_COLUMNS, PARSED_SCHEMA, WRITTEN
 from crawlkit.parsing.sitemap import read_robots_sitemaps
 from crawlkit.parsing.table_files import CountedBatches, Writer, write_tables
 from crawlkit.rules.frontier.claims import believed_sql
-from crawlkit.rules.robots.opt_outs import page_signals, robots_signals
+from crawlkit.rules.robots.opt_outs import page_signals, robots_reserves, robots_signals
 from crawlkit.stages.arrow import Row, map_rows
-from crawlkit.tables import TABLES
+from crawlkit.tables import TABLES, Column
 from crawlkit.tables.ddl import arrow_schema, split_fields
 
 READS = (
@@ -45,7 +45,13 @@ CHILD_BATCHES = 256  # that one child parses: the next one has all to learn agai
 _OWN_RECORD = "'response', 'resource', 'conversion'"  # kinds that hold their payload
 
 
-def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Frame | None) -> Frame:
+def to_parse(
+    captures: Frame,
+    fetchlist: Frame,
+    host_ranks: Frame,
+    vouching: Frame | None,
+    reserving: Frame | None = None,
+) -> Frame:
     """The round's captures with something to read (ITEM_COLUMNS): each with where its payload is
     stored and its place in the frontier.
 
@@ -55,15 +61,18 @@ def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Fra
     Args:
         captures, fetchlist: of the round.
         vouching: `vouching_origins`; None: the round has no sitemaps.
+        reserving: `reserving_origins`; None: opt-outs are not enforced.
     """
     engine = captures.engine
     vouching = engine.from_rows(_VOUCHING, []) if vouching is None else vouching
+    reserving = engine.from_rows(_RESERVING, []) if reserving is None else reserving
     own = {
         "depth": "f.depth",
         "redirects": "f.redirects",
         "domain": "f.domain",
         "quality": "coalesce(r.quality, 5e-1)",
         "vouched": "v.vouched",
+        "reserves": "s.reserves",
         **{name: f"f.{name}" for name in ("doc_filename", "doc_offset", "doc_length")},
     }
     for name, stored in (
@@ -78,7 +87,7 @@ def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Fra
     names = [c.split(" ", 1)[0] for c in ITEM_COLUMNS]
     columns = ", ".join(f"{own.get(n, f'c.{n}')} AS `{n}`" for n in names)
     query = f"""
-        SELECT /*+ BROADCAST(o, r, v) */ {columns}
+        SELECT /*+ BROADCAST(o, r, v, s) */ {columns}
         FROM {{captures}} AS c
         JOIN {{fetchlist}} AS f ON c.url_key = f.url_key AND f.kind <> 'robots'
         LEFT JOIN (
@@ -87,10 +96,11 @@ def to_parse(captures: Frame, fetchlist: Frame, host_ranks: Frame, vouching: Fra
         ) AS o ON c.revisit_of = o.capture_id
         LEFT JOIN {{host_ranks}} AS r ON c.host = r.host
         LEFT JOIN {{vouching}} AS v ON c.url = v.url
+        LEFT JOIN {{reserving}} AS s ON regexp_extract(c.url, '^[a-z]+://[^/]+', 0) = s.origin
         WHERE c.is_outcome AND c.kind <> 'robots' AND c.outcome IN ('fetched', 'redirected')
             AND (c.record_type IN ({_OWN_RECORD}) OR o.warc_filename IS NOT NULL)
     """
-    frames = {"host_ranks": host_ranks, "vouching": vouching}
+    frames = {"host_ranks": host_ranks, "vouching": vouching, "reserving": reserving}
     return engine.query(query, captures=captures, fetchlist=fetchlist, **frames)
 
 
@@ -232,6 +242,32 @@ def vouching_origins(robots: Frame) -> Frame:
         FROM (SELECT origin, explode(sitemaps) AS url FROM {robots}) AS named GROUP BY url
     """
     return robots.engine.query(query, robots=robots)
+
+
+_RESERVING = "origin string, reserves string"
+
+
+def reserving_origins(robots: Frame, captures: Frame, agent: str) -> Frame:
+    """origin, reserves: hosts of the captures whose newest robots.txt keeps pages from AI use
+    (`robots_reserves`).
+    """
+    query = """
+        WITH numbered AS (
+            SELECT r.origin, r.status, r.body,
+                row_number() OVER (PARTITION BY r.origin ORDER BY r.fetched_at DESC) AS n
+            FROM {robots} AS r SEMI JOIN {captures} AS c ON r.host = c.host
+        )
+        SELECT origin, body FROM numbered WHERE n = 1 AND status BETWEEN 200 AND 299
+    """
+    newest = robots.engine.query(query, robots=robots, captures=captures)
+    columns = [Column(*field, "") for field in split_fields(_RESERVING)]
+    return map_rows(newest, partial(_reserving_rows, agent), columns)
+
+
+def _reserving_rows(agent: str, rows: Iterable[Row]) -> Iterable[Row]:
+    for r in rows:
+        if reserves := robots_reserves(r["body"] or b"", agent):
+            yield {"origin": r["origin"], "reserves": reserves}
 
 
 def rejects_of(rows: Frame, round_id: str) -> Frame:

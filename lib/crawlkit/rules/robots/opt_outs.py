@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import re
 
+from crawlkit.rules.robots.matcher import Matcher, Rule, path_of
 from crawlkit.rules.robots.meta import RobotsDirectives
+from crawlkit.rules.robots.parser import parse
 
 MAX_LINES = 64
 _LINE = re.compile(rb"[ \t]*(content-(?:signal|usage))[ \t]*:[ \t]*([^\r\n#]{1,2000})", re.I)
 _NO_TEXT = frozenset({"noai", "noml", "notrain"})  # `noimageai` speaks of images alone
 # what a field says of training or of use by AI systems: aipref's `train-ai=n`, also its older
 # `ai=n`, `genai=n`, and Cloudflare's `ai-train=no`, `ai-input=no`
-_NO_USE = re.compile(r"\b(?:train-ai|train-genai|genai|ai|ai-train|ai-input)\s*=\s*(?:no?)\b", re.I)
+_KEYS = ("train-ai", "train-genai", "genai", "ai", "ai-train", "ai-input")
+_NO_USE = re.compile(rf"\b(?:{'|'.join(_KEYS)})\s*=\s*(?:no?)\b", re.I)
 
 
 def robots_signals(body: bytes) -> list[str]:
@@ -45,3 +48,30 @@ def opts_out(robots: RobotsDirectives) -> bool:
     if robots.tdm_reservation == 1:
         return True
     return any(s in _NO_TEXT or bool(_NO_USE.search(s)) for s in robots.ai_signals)
+
+
+def robots_reserves(body: bytes, agent: str) -> str | None:
+    """What a robots.txt says of AI use to `agent`: JSON of [key, path, reserves], where a path
+    stands for all that begins so; None: it reserves nothing.
+
+    The lines of the group in force and those outside any group count, as for other fields.
+    """
+    said = [
+        [s.key, s.path or "/", s.value in ("n", "no")]
+        for s in parse(body).signals(agent)
+        if s.key in _KEYS and s.value in ("n", "no", "y", "yes")
+    ][:MAX_LINES]
+    return json.dumps(said) if any(reserves for _, _, reserves in said) else None
+
+
+def is_reserved(reserves: str, url: str) -> bool:
+    """Whether `robots_reserves` of a URL's robots.txt keeps it from AI use: by any key, whose line
+    with the longest path decides (draft-ietf-aipref-attach; a tie does not reserve).
+    """
+    said, path = json.loads(reserves), path_of(url)
+    for key in dict.fromkeys(key for key, _, _ in said):
+        rules = [Rule(not no, pattern, 0) for name, pattern, no in said if name == key]
+        decisive = Matcher(rules).decide(path)
+        if decisive is not None and not decisive.allow:
+            return True
+    return False
