@@ -508,7 +508,7 @@ def test_killed_between_files_commits_and_marks(on, seeded, unkilled, tmp_path):
 
 IN_FILES = [
     *(("local", n) for n in (1, 2, 4)),
-    *(pytest.param("spark", n, marks=pytest.mark.spark) for n in (1, 4, 6)),
+    *(pytest.param("spark", n, marks=pytest.mark.spark) for n in (1, 3, 4)),
 ]
 
 
