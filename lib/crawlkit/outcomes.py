@@ -63,6 +63,7 @@ class Reason(StrEnum):
     SITEMAP_FOREIGN = "sitemap_foreign"  # an address that this sitemap may not name
     NOFOLLOW = "nofollow"
     MEDIA_NOT_CRAWLED = "media_not_crawled"
+    HUB_LINK = "hub_link"  # WebSub: a hub, or the name of a topic; no page
     # robots
     ROBOTS_RULE = "robots_rule"
     ROBOTS_UNREACHABLE = "robots_unreachable"

@@ -147,7 +147,7 @@ static int is_image_button(node_t *node) {
 
 /* Whether a link element names a page or a feed (walk.py, LINK_RELS): stylesheets, icons and hints are not noted. */
 static int names_page(node_t *node) {
-    static const char *const rels[] = {"canonical", "alternate", "amphtml", "next", "prev"};
+    static const char *const rels[] = {"canonical", "alternate", "amphtml", "next", "prev", "hub", "self"};
     attr_t *rel = attribute(node, REL);
     for (size_t i = 0; rel && i < sizeof rels / sizeof *rels; i++)
         if (holds(rel->value, rels[i])) return 1;

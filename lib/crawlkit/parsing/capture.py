@@ -66,7 +66,7 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
         add_reject(out, item["url"], Reason.BODY_UNDECODABLE, decoded.error or "")
         return out
     cut = bool(decoded.truncated or decoded.error)
-    if item["kind"] != "page" and read_sitemap(out, item, decoded.body, cut, rules):
+    if item["kind"] != "page" and read_sitemap(out, item, decoded.body, cut, rules, headers):
         return out
     page = parse_page(
         decoded.body,

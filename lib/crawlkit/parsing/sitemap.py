@@ -5,22 +5,39 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from crawlkit.outcomes import Reason
-from crawlkit.parsing.discovery import ParsedRow, ParseRules, Row, add_found, add_reject, new_result
+from crawlkit.parsing.discovery import (
+    ParsedRow,
+    ParseRules,
+    Row,
+    add_found,
+    add_links,
+    add_reject,
+    new_result,
+)
 from crawlkit.rules.feeds.collect import Sitemap
 from crawlkit.rules.feeds.sitemaps import FEEDS, parse
 from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.encoding import header_charset
+from crawlkit.rules.page.links import HUB_KINDS, Link, hub_links
 from crawlkit.version import __version__
 
 
-def read_sitemap(out: ParsedRow, item: Row, body: bytes, cut: bool, rules: ParseRules) -> bool:
+def read_sitemap(
+    out: ParsedRow,
+    item: Row,
+    body: bytes,
+    cut: bool,
+    rules: ParseRules,
+    headers: Iterable[tuple[str, str]],
+) -> bool:
     """Record what a sitemap or feed names in `out`; False: it is neither, so read it as a page.
 
     An entry dated after our copy makes its URL due (fold); a date in the future is no evidence.
     item: ITEM_COLUMNS, whose `vouched` are the origins whose robots.txt names this sitemap.
+    headers: of the answer. Hubs are links of a feed, by its Link fields if they tell all of it.
     """
     sitemap = parse(
         body,
@@ -45,6 +62,8 @@ def read_sitemap(out: ParsedRow, item: Row, body: bytes, cut: bool, rules: Parse
     for url in sitemap.refused:
         detail = f"{item['url']} may not name it: no robots.txt there names this sitemap"
         add_reject(out, url, Reason.SITEMAP_FOREIGN, detail)
+    if kind == "feed":
+        add_links(out, item, _hubs(sitemap, headers, item["url"], rules), rules)
     if sitemap.bad_entries:
         detail = f"{sitemap.bad_entries} entries without a usable address"
         add_reject(out, item["url"], Reason.URL_INVALID, detail)
@@ -66,6 +85,19 @@ def read_sitemap(out: ParsedRow, item: Row, body: bytes, cut: bool, rules: Parse
         "flags": ["truncated"] if sitemap.partial or cut or item["truncated"] else [],
     }
     return True
+
+
+def _hubs(
+    sitemap: Sitemap, headers: Iterable[tuple[str, str]], url: str, rules: ParseRules
+) -> list[Link]:
+    named = hub_links(headers, url, rules.policy)
+    if {link.kind for link in named} >= HUB_KINDS:
+        return named
+    spellings = sitemap.spellings
+    return [
+        Link(kind, hub, rel=kind, refused=Reason.HUB_LINK, sent_url=spellings.get(hub))
+        for kind, hub in sitemap.hubs
+    ]
 
 
 def _named_sha256(sitemap: Sitemap) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import pytest
+from crawlkit.rules.feeds.collect import MAX_HUBS
 from crawlkit.rules.feeds.sitemaps import parse
 from crawlkit.rules.feeds.timestamps import feed_date, rfc822_date
 from hypothesis import given, strategies as st
@@ -213,3 +215,45 @@ def test_other_json_is_no_feed(text):
 def test_a_feed_may_name_pages_of_any_site(text):
     found = parse(text.encode(), "https://feeds.example/blog")
     assert [e.url for e in found.entries] == ["http://blog.example/a"] and not found.refused
+
+
+ATOM = "<feed xmlns='http://www.w3.org/2005/Atom'>"
+RSS = "<rss version='2.0' xmlns:atom='http://www.w3.org/2005/Atom'><channel>"
+LINKS = (
+    "<{0}link rel='hub' href='https://hub.example/'/><{0}link rel='self' href='/feed?b=1&amp;a=2'/>"
+)
+ENTRY = "<entry><id>http://site.example/1</id><link rel='self' href='/1.atom'/>{}</entry>"
+NAMED = [("hub", "https://hub.example/"), ("self", "http://site.example/feed?a=2&b=1")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ATOM + LINKS.format("") + ENTRY.format("") + "</feed>",
+        ATOM + ENTRY.format("<source><link rel='hub' href='/no'/></source>") + LINKS.format(""),
+        RSS + LINKS.format("atom:") + "<item><link>/1</link></item></channel></rss>",
+        RSS + "<image><link rel='hub' href='/no'/></image>" + LINKS.format("atom:"),
+        json.dumps(
+            {
+                "version": "https://jsonfeed.org/version/1.1",
+                "feed_url": "http://site.example/feed?b=1&a=2",
+                "hubs": [
+                    {"type": "rssCloud", "url": "http://no.example/"},
+                    {"type": "WebSub", "url": "https://hub.example/"},
+                    {"type": "WebSub", "url": 5},
+                    None,
+                ],
+                "items": [],
+            }
+        ),
+    ],
+)
+def test_the_hubs_of_a_feed_are_its_own_links(text):
+    found = parse(text.encode(), "http://site.example/feed")
+    assert sorted(found.hubs) == NAMED
+    assert found.spellings["http://site.example/feed?a=2&b=1"].endswith("/feed?b=1&a=2")
+
+
+def test_hubs_are_few():
+    many = "".join(f"<link rel='hub' href='/{n}'/>" for n in range(1000))
+    assert len(parse((ATOM + many + "</feed>").encode(), "http://site.example/").hubs) == MAX_HUBS

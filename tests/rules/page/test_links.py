@@ -239,3 +239,23 @@ def test_a_canonical_link_of_another_form_of_the_page_is_none(other):
     for text, want in ((other, None), (other + own, "https://a.example/x")):
         got = links(f"<head>{text}</head>")
         assert (got.canonical, got.canonical_conflict) == (want, False)
+
+
+def hubs(markup: str, headers=()):
+    found = links(markup, headers).links
+    assert {link.refused for link in found} <= {Reason.HUB_LINK}  # none is for the frontier
+    return [(link.kind, link.url) for link in found]
+
+
+def test_hubs_by_link_fields_before_the_head_and_never_in_the_body():
+    """WebSub (W3C Recommendation 2018), 4."""
+    field = [("Link", '<https://hub.example/>; rel="hub", </feed>; rel=self')]
+    head = "<link rel='HUB' href='/hub'><link rel=self href=/>"
+    in_body = f"<body><p>x</p>{head}"
+    own = [("hub", "http://site.example/hub"), ("self", "http://site.example/")]
+    given = [("hub", "https://hub.example/"), ("self", "http://site.example/feed")]
+    assert hubs(head) == own and hubs(in_body) == []
+    assert hubs(head, field) == given
+    assert hubs(head, [("link", "</h>; rel=hub")]) == [("hub", "http://site.example/h"), *own]
+    assert hubs("", [("Link", "</h>; rel='hub self'")]) == []  # no quotes of RFC 9110
+    assert hubs("", [("Link", '</h>; rel="hub self"; anchor="/other"')]) == []

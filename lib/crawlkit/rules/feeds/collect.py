@@ -10,6 +10,7 @@ from crawlkit.rules.feeds.xml_scanner import EVENTS_AN_ADDRESS, Scanner, has_ref
 from crawlkit.rules.url.canonical import UrlPolicy, as_found, canonicalize
 
 MAX_ENTRIES = 50_000
+MAX_HUBS = 10  # links of kind hub and self that are kept of a feed
 # white space and characters that nobody sees, which editors leave round an address
 _INVISIBLE = (
     "\t\n\x0b\x0c\r \x85\xa0\xad\u180e\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202b"
@@ -39,7 +40,7 @@ class Sitemap:
     `sitemaps` are the children of an index, with their lastmod. `refused` are addresses outside
     what this sitemap may name; `bad_entries` counts entries without a usable address. `partial`: a
     limit or a fault ended the reading. `spellings`: how an address is requested, where not as it
-    stands here.
+    stands here. `hubs`: (hub or self, address) of a feed (WebSub 4).
     """
 
     kind: str = "none"
@@ -50,6 +51,7 @@ class Sitemap:
     partial: bool = False
     decoded_bytes: int = 0
     spellings: dict[str, str] = field(default_factory=dict)
+    hubs: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Full(Exception):
@@ -111,6 +113,15 @@ class Collector:
         entry = self._seen[url] = Entry(url)
         self.out.entries.append(entry)
         return entry
+
+    def hub(self, rel: str, text: str, base: str | None = None) -> None:
+        """A link of a feed to itself, if `rel` has hub or self among its words."""
+        words = rel[:1000].lower().split()
+        for kind in ("hub", "self"):
+            if kind in words and len(self.out.hubs) < MAX_HUBS:
+                url = self.canonical(text, base)
+                if url is not None:
+                    self.out.hubs.append((kind, url))
 
     def child(self, text: str, lastmod: float | None) -> None:
         """A sitemap of an index."""

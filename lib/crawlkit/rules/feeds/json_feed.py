@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from crawlkit.rules.feeds.collect import Collector
+from crawlkit.rules.feeds.collect import MAX_HUBS, Collector
 from crawlkit.rules.feeds.timestamps import w3c_date
 
 MAX_JSON_CHARS = 10 * 2**20  # its objects take several times as much memory
@@ -26,6 +26,7 @@ def read_json_feed(text: str, out: Collector) -> bool | None:
     if not isinstance(version, str) or "jsonfeed.org/version/" not in version:
         return None
     out.out.kind = "json"
+    _take_hubs(feed, out)
     items = feed.get("items")
     for item in items if isinstance(items, list) else ():
         if isinstance(item, dict):
@@ -33,6 +34,21 @@ def read_json_feed(text: str, out: Collector) -> bool | None:
         else:
             out.out.bad_entries += 1
     return True
+
+
+def _take_hubs(feed: dict[str, Any], out: Collector) -> None:
+    """`feed_url`, and the `hubs` of type WebSub (JSON Feed 1.1, "Subscribing to Real-time
+    Notifications").
+    """
+    hubs = feed.get("hubs")
+    urls = [
+        hub.get("url")
+        for hub in (hubs if isinstance(hubs, list) else [])[:MAX_HUBS]
+        if isinstance(hub, dict) and str(hub.get("type")).lower() == "websub"
+    ]
+    for rel, url in (("self", feed.get("feed_url")), *(("hub", url) for url in urls)):
+        if isinstance(url, str):
+            out.hub(rel, url)
 
 
 def _take(item: dict[str, Any], out: Collector) -> None:

@@ -99,6 +99,9 @@ class _RssReader:
                 self._open_item(event)
         elif name in _WITH_OWN_LINK:
             self._inside = _inside(self._inside, event)
+        elif name == "link" and self._item_base is None and not self._inside:
+            attributes = attributes_of(event)
+            self._out.hub(attributes.get("rel", ""), attributes.get("href", ""), self._base)
         elif self._item_base is not None and event.whole and not self._inside:
             self._take_text(event)
         return False
@@ -166,6 +169,9 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
                 entry_base = _base(base, event)
         elif name in _NOT_THE_ENTRYS:
             inside = _inside(inside, event)
+        elif name == "link" and entry_base is None and not inside:
+            attributes = attributes_of(event)
+            out.hub(attributes.get("rel", ""), attributes.get("href", ""), _base(base, event))
         elif entry_base is None or inside:
             continue
         elif name == "link":

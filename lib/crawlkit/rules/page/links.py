@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ada_url import URL
 
 from crawlkit.outcomes import Reason, Refused
+from crawlkit.rules.http.link_fields import link_fields
 from crawlkit.rules.page.markup import Document, srcset_urls
 from crawlkit.rules.page.query_encoding import document_query
 from crawlkit.rules.page.walk import HEAD, MAX_ANCHORS, NOSCRIPT
@@ -30,10 +31,11 @@ from crawlkit.rules.url.canonical import (
 from crawlkit.rules.url.domains import registered_domain
 
 MAX_LINKS = MAX_ANCHORS  # of one page, all kinds
-MAX_HEADER_CHARS = 16_384
 MAX_WRITTEN_CHARS = 2048  # kept of an address that is refused
 MAX_CONTENT_CHARS = 8192  # read of a refresh
 
+# WebSub: whom to subscribe with, and by which name. They name no page to be crawled.
+HUB_KINDS = frozenset({"hub", "self"})
 _FEEDS = frozenset(
     {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"}
 )
@@ -57,9 +59,9 @@ class Link(NamedTuple):
     """One address named by a page.
 
     `kind`: a, area, frame, iframe, canonical, alternate, feed, mobile, amphtml, next, prev,
-    refresh, image, media or state (of inlined JSON). `url`: canonical; as written where `refused`.
-    `rel`: its tokens in lower case. `where`: element or header. `sent_url`: how it is requested,
-    where not as `url`.
+    refresh, image, media, state (of inlined JSON), hub or self. `url`: canonical; as written where
+    `refused`, but for hub links. `rel`: its tokens in lower case. `where`: element or header.
+    `sent_url`: how it is requested, where not as `url`.
     """
 
     kind: str
@@ -124,8 +126,11 @@ def read_links(
         out.links.append(link)
         if link.kind == "canonical" and link.refused in (None, Reason.NOFOLLOW):
             canonicals.append((True, link.url))
+    has_hub = {link.kind for link in out.links} >= HUB_KINDS
     for attributes, flags in doc.links:
         for kind in _link_kinds(attributes):
+            if kind in HUB_KINDS and (has_hub or not flags & HEAD):  # WebSub 4: fields first
+                continue
             link = resolver.link(
                 kind,
                 attributes["href"],
@@ -261,6 +266,8 @@ class _Resolver:
         if rel:
             rel, is_nofollow = _read_rel(rel[:1000])
             refused = refused or (Reason.NOFOLLOW if is_nofollow else None)
+        if kind in HUB_KINDS:
+            refused = refused or Reason.HUB_LINK
         return Link(kind, url, anchor, rel, hreflang.strip()[:50], refused, where, sent_url)
 
 
@@ -286,7 +293,7 @@ def _link_kinds(attributes: dict[str, str]) -> Iterator[str]:
             yield "mobile"
         else:
             yield "alternate"
-    yield from (kind for kind in ("amphtml", "next") if kind in tokens)
+    yield from (kind for kind in ("amphtml", "next", "hub", "self") if kind in tokens)
     if tokens & {"prev", "previous"}:
         yield "prev"
 
@@ -367,34 +374,16 @@ def _images(out: PageLinks, doc: Document, known: _Known) -> None:
         out.links.append(Link("media", url, refused=refused or Reason.MEDIA_NOT_CRAWLED))
 
 
-_LINK_VALUE = re.compile(
-    r"<([^<>]*+)>((?:\s*+;(?:\s*+[^\s=;,<>]++(?:\s*+=\s*+(?:\"(?>[^\"\\]++|\\.)*+\"|[^\s;"
-    r",\"<>]*+))?+)?+)*+)",
-    re.S,
-)
-_LINK_PARAM = re.compile(
-    r";\s*+([^\s=;,<>]++)(?:\s*+=\s*+(?:\"((?>[^\"\\]++|\\.)*+)\"|([^\s;,\"<>]*+)))?+", re.S
-)
+def hub_links(
+    headers: Iterable[tuple[str, str]], url: str, policy: UrlPolicy = DEFAULT_POLICY
+) -> list[Link]:
+    """Links of kind hub and self that the header fields of an answer from `url` name."""
+    found = _header_links(headers, _Resolver(url, "utf-8", policy))
+    return [link for link in found if link.kind in HUB_KINDS]
 
 
 def _header_links(headers: Iterable[tuple[str, str]], resolver: _Resolver) -> Iterator[Link]:
-    """Links of Link fields (RFC 8288 3); those about another context (`anchor`) are not the
-    page's.
-    """
-    for name, value in headers:
-        if name.lower() != "link":
-            continue
-        for m in _LINK_VALUE.finditer(value[:MAX_HEADER_CHARS]):
-            attributes: dict[str, str] = {"href": m[1].strip()}
-            for p in _LINK_PARAM.finditer(m[2]):
-                attributes.setdefault(p[1].lower(), re.sub(r"\\(.)", r"\1", p[2] or p[3] or ""))
-            if "anchor" not in attributes:
-                for kind in _link_kinds(attributes):
-                    yield resolver.link(
-                        kind,
-                        attributes["href"],
-                        "",
-                        attributes.get("rel", ""),
-                        attributes.get("hreflang", ""),
-                        "header",
-                    )
+    for fields in link_fields(headers):
+        rel, hreflang = fields.get("rel", ""), fields.get("hreflang", "")
+        for kind in _link_kinds(fields):
+            yield resolver.link(kind, fields["href"], "", rel, hreflang, "header")

@@ -66,7 +66,7 @@ KINDS = {
 }
 ADDRESSES = frozenset("base link frame iframe meta".split())  # beside a and area
 # of link elements that name a page or feed; of others nothing is kept
-LINK_RELS = ("canonical", "alternate", "amphtml", "next", "prev")
+LINK_RELS = ("canonical", "alternate", "amphtml", "next", "prev", "hub", "self")
 
 
 class InlineStyle(NamedTuple):
