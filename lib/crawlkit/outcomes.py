@@ -64,6 +64,7 @@ class Reason(StrEnum):
     NOFOLLOW = "nofollow"
     MEDIA_NOT_CRAWLED = "media_not_crawled"
     HUB_LINK = "hub_link"  # WebSub: a hub, or the name of a topic; no page
+    KEY_UNPROVEN = "key_unproven"  # IndexNow: the host does not hold the key of the ping
     # robots
     ROBOTS_RULE = "robots_rule"
     ROBOTS_UNREACHABLE = "robots_unreachable"

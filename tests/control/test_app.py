@@ -176,7 +176,7 @@ def test_a_webmasters_ping(crawl, client):
     assert [(c["verb"], c["arguments"]["urls"]) for c in read_pending(crawl.objects)] == [
         ("hint", ping["urlList"])
     ]
-    assert client.post("/indexnow", json=ping | {"urlList": ["http://b.test/"]}).status_code == 400
+    assert client.post("/indexnow", json=ping | {"urlList": ["http://b.test/"]}).status_code == 422
     assert client.post("/indexnow", json=ping | {"key": "short"}).status_code == 422
 
 

@@ -49,6 +49,7 @@ ELSEWHERE = {
     "fetchlist.doc_offset": ("rounds/test_renders.py", "rendered"),
     "fetchlist.not_before": ("slot/test_run.py", "not_before"),
     "hostdb.dates_at": ("rounds/test_dates_believed.py", "dates_true"),
+    "hostdb.hints_at": ("rounds/test_indexnow.py", "hints_at"),
     "hostdb.fresh_at": ("rounds/test_row_fresh.py", "fresh_true"),
     "hostdb.reason": ("rounds/test_steering.py", "reason"),
     "hostdb.render_folders": ("rounds/test_renders.py", "render_folders"),

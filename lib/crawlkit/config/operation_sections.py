@@ -105,6 +105,12 @@ class ControlApi(Section):
         min_length=1,
     )
     port: int = setting(8471, "Port to listen on; 0 picks one.", ge=0, le=65535)
+    public_url: str = setting(
+        "",
+        "Where others reach the API, for example https://you.example/crawl: hubs of WebSub call"
+        " below it, and pings of webmasters (`/indexnow`) need no token. Empty: neither.",
+        pattern=r"^(https?://[^\s?#]+)?$",
+    )
 
 
 class EngineConfig(Section):

@@ -10,13 +10,10 @@ from crawlkit.control.backend import FromApp, FromSender, host_arguments
 from crawlkit.control.forms import (
     HostBody,
     HostName,
-    PingBody,
     PublishedPolicyBody,
     SeedsBody,
     UrlsBody,
 )
-from crawlkit.rules.frontier.command_rules import BadCommand, host_name
-from crawlkit.rules.url.canonical import canonicalize, host_of
 
 router = APIRouter(tags=["aliases"])
 
@@ -51,18 +48,6 @@ def blacklist(app: FromApp, sender: FromSender, body: HostBody) -> dict[str, Any
 def recrawl(app: FromApp, sender: FromSender, body: UrlsBody) -> dict[str, Any]:
     """Fetch URLs again in the next round."""
     return app.run("recrawl", body.model_dump(), sender)
-
-
-@router.post("/indexnow", status_code=202)
-def ping(app: FromApp, sender: FromSender, body: PingBody) -> dict[str, Any]:
-    """A webmaster's ping: changed URLs of that host become due, new ones candidates.
-
-    400 if one is of another host.
-    """
-    host = host_name(body.host)
-    if stray := [u for u in body.urlList if host_of(canonicalize(u)) != host]:
-        raise BadCommand(f"urlList: {stray[0]!r:.200} is not of {host}")
-    return {"queued": app.run("hint", {"urls": body.urlList}, sender)["queued"]}
 
 
 @router.post("/seeds")

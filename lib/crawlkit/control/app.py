@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import math
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -18,7 +19,7 @@ from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.adapters.store.flock import LockHeld
 from crawlkit.adapters.store.objects import StoreUnavailable
 from crawlkit.config import Config
-from crawlkit.control import alias_routes, see_routes, steer_routes
+from crawlkit.control import alias_routes, open_routes, see_routes, steer_routes
 from crawlkit.control.backend import Backend
 from crawlkit.control.forms import ERRORS
 from crawlkit.crawl.state import CrawlError, Place
@@ -27,8 +28,11 @@ from crawlkit.rules.frontier.command_rules import BadCommand
 from crawlkit.version import __version__
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_OPEN_BODY_BYTES = 4 * 1024 * 1024  # of who has no token
 # they show nothing of the crawl
 OPEN_PATHS = frozenset({"/", "/healthz", "/v1/healthz", "/openapi.json"})
+# open too if the API has a public address: who speaks there proves itself otherwise
+_PUBLIC = re.compile(r"/indexnow")
 FIGURES_AGE_S = 10.0
 
 
@@ -51,32 +55,40 @@ def _finite(value: Any) -> Any:
 
 
 class TokenGuard:
-    """ASGI: reads nothing from a client, and shows nothing, before its token is right.
+    """ASGI: reads nothing from a client, and shows nothing, before its token is right, but of pings
+    if `is_public`.
 
-    No body is longer than MAX_BODY_BYTES.
+    No body is longer than MAX_BODY_BYTES, of them MAX_OPEN_BODY_BYTES. Routes are told whether the
+    token is right: `request.state.is_trusted`.
     """
 
-    def __init__(self, app: Any, token: str) -> None:
+    def __init__(self, app: Any, token: str, is_public: bool) -> None:
         self._app = app
         self._expected = f"Bearer {token}".encode()
+        self._is_public = is_public
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            refusal = self._refusal(scope["path"], dict(scope["headers"]))
-            await (refusal or self._app)(scope, receive, send)
+            headers = dict(scope["headers"])
+            given = headers.get(b"authorization", b"")
+            is_trusted = hmac.compare_digest(given, self._expected)
+            refusal = self._refusal(scope["path"], headers, is_trusted)
+            state = {**scope.get("state", {}), "is_trusted": is_trusted}
+            await (refusal or self._app)(scope | {"state": state}, receive, send)
         elif scope["type"] == "lifespan":
             await self._app(scope, receive, send)
 
-    def _refusal(self, path: str, headers: dict[bytes, bytes]) -> Ascii | None:
+    def _refusal(self, path: str, headers: dict[bytes, bytes], is_trusted: bool) -> Ascii | None:
         """The response to a request that is not let through."""
-        token = headers.get(b"authorization", b"")
-        if path not in OPEN_PATHS and not hmac.compare_digest(token, self._expected):
+        is_open = path in OPEN_PATHS or (self._is_public and _PUBLIC.fullmatch(path))
+        if not is_open and not is_trusted:
             detail = "a bearer token is needed: Authorization: Bearer TOKEN"
             return _refuse(401, detail, {"WWW-Authenticate": "Bearer"})
         if b"transfer-encoding" in headers:
             return _refuse(411, "a Content-Length is needed")
-        if int(headers.get(b"content-length", b"0")) > MAX_BODY_BYTES:
-            return _refuse(413, f"the body is longer than {MAX_BODY_BYTES} bytes")
+        most = MAX_BODY_BYTES if is_trusted else MAX_OPEN_BODY_BYTES
+        if int(headers.get(b"content-length", b"0")) > most:
+            return _refuse(413, f"the body is longer than {most} bytes")
         return None
 
 
@@ -116,16 +128,16 @@ def make_app(data: Place, cfg: Config, token: str) -> Any:
         redoc_url=None,
         default_response_class=Ascii,
     )
-    app.state.backend = Backend(data, cfg, FIGURES_AGE_S)
+    app.state.backend = Backend(data, cfg, token, FIGURES_AGE_S)
     _handle_errors(app)
     _add_open_routes(app)
-    for routes in (steer_routes, see_routes, alias_routes):
+    for routes in (steer_routes, see_routes, alias_routes, open_routes):
         app.include_router(
             routes.router,
             dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(only_known_queries)],
             responses=ERRORS,
         )
-    return TokenGuard(app, token)
+    return TokenGuard(app, token, bool(cfg.control.public_url))
 
 
 def _add_open_routes(app: FastAPI) -> None:

@@ -40,14 +40,15 @@ FromSender = Annotated[Sender, Depends(sender_of)]
 class Backend:
     """The crawl behind the routes, opened again for each request: nothing is kept but figures."""
 
-    def __init__(self, data: Place, cfg: Config, figures_age_s: float) -> None:
+    def __init__(self, data: Place, cfg: Config, token: str, figures_age_s: float) -> None:
         self._data = data
-        self._cfg = cfg
+        self.cfg = cfg
+        self.token = token
         self._figures = views.Cached(lambda: views.table_figures(data, cfg), figures_age_s)
 
     def crawl(self) -> Crawl:
         """The crawl as it is now. Raises CrawlError."""
-        return Crawl(self._data, self._cfg)
+        return Crawl(self._data, self.cfg)
 
     def run(self, verb: str, arguments: Mapping[str, Any], sender: Sender) -> dict[str, Any]:
         """Run an operator command. Raises what run_command raises."""
@@ -62,7 +63,7 @@ class Backend:
 
     def status(self) -> dict[str, Any]:
         """The crawl's status, with table figures that may be some seconds old."""
-        return views.status(self._data, self._cfg, self._figures())
+        return views.status(self._data, self.cfg, self._figures())
 
 
 async def backend_of(request: Request) -> Backend:

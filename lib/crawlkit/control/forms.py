@@ -106,12 +106,7 @@ class PingBody(Body):
     """The form of IndexNow (indexnow.org/documentation)."""
 
     host: str = Field(max_length=300)
-    key: str = Field(
-        min_length=8,
-        max_length=128,
-        pattern=r"^[A-Za-z0-9-]+$",
-        description="who forwards the ping has checked it",
-    )
+    key: str = Field(max_length=65_536, description="8 to 128 letters, digits and hyphens")
     keyLocation: str | None = Field(None, max_length=65_536)
     urlList: Annotated[
         list[Annotated[str, Field(max_length=65_536)]], Field(min_length=1, max_length=MAX_URLS)

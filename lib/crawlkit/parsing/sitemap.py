@@ -67,7 +67,13 @@ def read_sitemap(
     if sitemap.bad_entries:
         detail = f"{sitemap.bad_entries} entries without a usable address"
         add_reject(out, item["url"], Reason.URL_INVALID, detail)
-    out["page"] = {
+    out["page"] = _page_row(item, sitemap, kind, body, cut) | {"links": len(out["found"])}
+    return True
+
+
+def _page_row(item: Row, sitemap: Sitemap, kind: str, body: bytes, cut: bool) -> Row:
+    """The columns of `pages`. cut: the body is not whole."""
+    return {
         "url_key": item["url_key"],
         "url": item["url"],
         "host": item["host"],
@@ -81,10 +87,8 @@ def read_sitemap(
         "decoded_bytes": sitemap.decoded_bytes,
         "body_sha256": hashlib.sha256(body).hexdigest(),
         "named_sha256": _named_sha256(sitemap),
-        "links": len(out["found"]),
         "flags": ["truncated"] if sitemap.partial or cut or item["truncated"] else [],
     }
-    return True
 
 
 def _hubs(

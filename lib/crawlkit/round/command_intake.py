@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crawlkit.adapters.lake.delta import Tables
+from crawlkit.adapters.lake.table_reader import Part
 from crawlkit.adapters.store.pending_commands import delete_pending, read_pending
 from crawlkit.adapters.store.stop_list import Orders, read_orders
 from crawlkit.crawl.open_crawl import OpenCrawl
 from crawlkit.crawl.state import Crawl
+from crawlkit.crawl.waiting_pings import settle_pings
 from crawlkit.model import Round
+from crawlkit.rules.frontier.claims import HINT_SOURCES, Claims
 from crawlkit.rules.frontier.command_rules import COLUMNS, URL_VERBS, found_rows
+from crawlkit.rules.url.canonical import host_of
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.tables import TABLES
 
@@ -25,6 +30,8 @@ def take_commands(job: OpenCrawl, round_: Round) -> tuple[list[int], list[bytes]
     here finds its commands again.
     """
     crawl = job.crawl
+    n = crawl.cfg.frontier.buckets
+    _reject(job, round_, settle_pings(crawl.objects, job.tables, round_, n, time.time()))
     taken = {c["command_id"]: c for c in (crawl.mark(round_, "commands") or {}).get("commands", [])}
     waiting = read_pending(crawl.objects)
     if waiting:
@@ -32,9 +39,8 @@ def take_commands(job: OpenCrawl, round_: Round) -> tuple[list[int], list[bytes]
         crawl.set_mark(round_, "commands", {"commands": list(taken.values())})
         _keep_rows(job, waiting)
     commands = list(taken.values())
-    rows = found_rows(
-        (c for c in commands if c["verb"] in URL_VERBS), round_.now, crawl.cfg.frontier.buckets
-    )
+    of_urls = [c for c in commands if c["verb"] in URL_VERBS]
+    rows = found_rows(of_urls, round_.now, n, _doubted_hosts(job.tables, of_urls, round_.now, n))
     if rows:
         mine = {"round_id": round_.id, "writer": "commands", "updated_no": round_.no}
         job.tables.replace(
@@ -45,12 +51,37 @@ def take_commands(job: OpenCrawl, round_: Round) -> tuple[list[int], list[bytes]
     apply_to_hosts(crawl, job.tables, read_orders(crawl.objects), commands, round_.now)
     for c in waiting:
         delete_pending(crawl.objects, c["command_id"])
-    n = crawl.cfg.frontier.buckets
     scheduled = [c["target"] for c in commands if c["arguments"].get("recrawl")]
     buckets = {r["host_bucket"] for r in rows} | {
         host_bucket(registered_domain(host), n) for host in scheduled
     }
     return sorted(buckets), [r["url_key"] for r in rows if r["force"]]
+
+
+def _reject(job: OpenCrawl, round_: Round, refused: Sequence[Mapping[str, Any]]) -> None:
+    """Store what pings named in vain."""
+    if refused:
+        same = {"round_id": round_.id, "stage": "commands"}
+        rows = [{**r, **same, "n": n} for n, r in enumerate(refused)]
+        job.tables.replace("rejects", rows, {k: [v] for k, v in same.items()})
+
+
+def _doubted_hosts(
+    tables: Tables, commands: Sequence[Mapping[str, Any]], now: float, buckets: int
+) -> set[str]:
+    """Hosts about which hints of others than operators have proved wrong."""
+    claimed = [c for c in commands if c["arguments"].get("source") in HINT_SOURCES]
+    hosts = sorted({host_of(u) for c in claimed for u in c["arguments"]["urls"]})
+    places = sorted({host_bucket(registered_domain(h), buckets) for h in hosts})
+    columns = ["host", "hints_true", "hints_false", "hints_at"]
+    part: Part = {"host_bucket": places, "host": hosts}
+    return {
+        r["host"]
+        for r in (tables.rows("hostdb", columns, part) if hosts else ())
+        if not Claims(r["hints_true"] or 0.0, r["hints_false"] or 0.0, r["hints_at"]).is_believed(
+            now
+        )
+    }
 
 
 def _keep_rows(job: OpenCrawl, commands: list[dict[str, Any]]) -> None:

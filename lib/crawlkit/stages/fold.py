@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crawlkit.engine.frame import Frame
+from crawlkit.rules.frontier.claims import HINT_SOURCES, HINTED
 from crawlkit.rules.frontier.lifecycle import DUPLICATE
 from crawlkit.rules.frontier.schedule import FORCED
 from crawlkit.rules.render.waiting_pages import due_sql
@@ -38,7 +39,8 @@ _CHANGED = {  # what found rows change in a row that is known, beside its kind
     "depth": "least(depth, min_depth)",
     "fetch_kind": "named_kind",
     "flags": f"CASE WHEN forced THEN array_sort(array_union({_FLAGS}, split('{FORCED}', ',')))"
-    f" ELSE {_FLAGS} END",
+    " WHEN woken AND is_hint = 1 AND due_at < next_fetch"
+    f" THEN array_sort(array_union({_FLAGS}, split('{HINTED}', ','))) ELSE {_FLAGS} END",
 }
 
 
@@ -102,7 +104,7 @@ _PLACED = f"""
                 CASE WHEN kind = 'state' THEN seq END DESC,
                 updated_no, writer, seq) AS place,
             row_number() OVER (PARTITION BY url_key ORDER BY
-                is_signal DESC, updated_no DESC, due_at DESC, force DESC) = 1 AND is_signal
+                is_signal DESC, updated_no DESC, due_at DESC, force DESC, source) = 1 AND is_signal
                 AS signals,
             row_number() OVER (PARTITION BY url_key ORDER BY
                 is_change DESC, updated_no DESC, seq DESC, mode DESC, priority_class DESC,
@@ -112,6 +114,7 @@ _PLACED = f"""
         FROM marked
     )"""
 _OF_KEY = "OVER (PARTITION BY url_key)"
+_HINTS = ", ".join(f"'{source}'" for source in HINT_SOURCES)
 # Each key's first row with what the newest signal and the newest change of found rows say.
 _DECIDED = f"""
     told AS (
@@ -119,6 +122,7 @@ _DECIDED = f"""
             max(CASE WHEN signals THEN updated_no END) {_OF_KEY} AS signal_no,
             max(CASE WHEN signals THEN due_at END) {_OF_KEY} AS due_at,
             max(CASE WHEN signals AND force THEN 1 ELSE 0 END) {_OF_KEY} AS force,
+            max(CASE WHEN signals AND source IN ({_HINTS}) THEN 1 ELSE 0 END) {_OF_KEY} AS is_hint,
             max(CASE WHEN changes THEN mode END) {_OF_KEY} AS mode,
             max(CASE WHEN changes THEN priority_class END) {_OF_KEY} AS new_class,
             max(CASE WHEN changes THEN boost END) {_OF_KEY} AS new_boost,

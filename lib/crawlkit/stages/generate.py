@@ -38,7 +38,7 @@ READS = (
     "ranks",
     "robots",
 )
-WRITES = ("commands", "crawldb_log", "fetchlist", "hostdb")
+WRITES = ("commands", "crawldb_log", "fetchlist", "hostdb", "rejects")
 
 
 @dataclass(frozen=True)

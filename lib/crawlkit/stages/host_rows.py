@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 from crawlkit.config import Config
 from crawlkit.engine.frame import Frame
 from crawlkit.model import Round
-from crawlkit.rules.frontier.claims import Claims, fresh_tested_sql, tested_sql
+from crawlkit.rules.frontier.claims import (
+    Claims,
+    fresh_tested_sql,
+    hint_tested_sql,
+    tested_sql,
+)
 from crawlkit.rules.frontier.host_classes import DAY_S, Activity, learn_class
 from crawlkit.rules.frontier.regions import region_of
 from crawlkit.rules.frontier.schedule import host_class
@@ -99,7 +104,8 @@ def _joined_sql(round_: Round) -> str:
         )
         SELECT w.host, w.domain, w.host_bucket, {own}, s.state_json,
             h.state_json AS old_state, c.new_pages, c.new_requests,
-            d.new_true, d.new_false, e.new_fresh_true, e.new_fresh_false,
+            d.new_dates_true, d.new_dates_false, e.new_fresh_true, e.new_fresh_false,
+            i.new_hints_true, i.new_hints_false,
             a.new_news, a.new_changed, a.new_still,
             coalesce(r.quality, 5e-1) AS new_quality,
             c.render_details, n.has_needed, b.new_renders, b.new_gains, b.new_folders
@@ -110,6 +116,7 @@ def _joined_sql(round_: Round) -> str:
         LEFT JOIN brought AS b ON w.host = b.host
         LEFT JOIN dates AS d ON w.host = d.host
         LEFT JOIN freshness AS e ON w.host = e.host
+        LEFT JOIN hints AS i ON w.host = i.host
         LEFT JOIN activity AS a ON w.host = a.host
         LEFT JOIN {{ranks}} AS r ON w.host = r.host
         LEFT JOIN {{hostdb}} AS h ON w.host = h.host
@@ -117,15 +124,22 @@ def _joined_sql(round_: Round) -> str:
 
 
 def _tested_sql(now: float) -> str:
-    """Visits that tested what a host says of its pages: of a date, and of how long they stay true
+    """Visits that tested what a host says of its pages: a date, a hint, and how long they stay true
     (rules/frontier/claims.py).
     """
-    return f"""dates AS (
-            SELECT f.host, count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_true,
-                count(CASE WHEN n.history LIKE '%U' THEN 1 END) AS new_false
+    changed = [
+        f"""{kind} AS (
+            SELECT f.host, count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_{kind}_true,
+                count(CASE WHEN n.history LIKE '%U' THEN 1 END) AS new_{kind}_false
             FROM {{planned}} AS f JOIN {{new_rows}} AS n ON f.url_key = n.url_key
-            WHERE {tested_sql("f", "n", now)} GROUP BY f.host
-        ),
+            WHERE {tested} GROUP BY f.host
+        )"""
+        for kind, tested in (
+            ("dates", tested_sql("f", "n", now)),
+            ("hints", hint_tested_sql("f", "n")),
+        )
+    ]
+    return f"""{", ".join(changed)},
         freshness AS (
             SELECT f.host, count(CASE WHEN n.history LIKE '%U' THEN 1 END) AS new_fresh_true,
                 count(CASE WHEN n.n_change > f.n_change THEN 1 END) AS new_fresh_false
@@ -168,26 +182,17 @@ def next_host_row(
     """
     text = row["state_json"] or row["old_state"]
     state = HostState.from_json(text) if text else HostState(row["host"])
-    dates = Claims(row["dates_true"] or 0.0, row["dates_false"] or 0.0, row["dates_at"])
-    fresh = Claims(row["fresh_true"] or 0.0, row["fresh_false"] or 0.0, row["fresh_at"])
     counted = row["updated_no"] is not None and row["updated_no"] >= round_no
     activity = Activity(
         row["news_pages"] or 0.0, row["news_at"], row["changed_at"], row["still_visits"] or 0
     )
     if not counted:
-        dates = dates.after(row["new_true"] or 0, row["new_false"] or 0, now)
-        fresh = fresh.after(row["new_fresh_true"] or 0, row["new_fresh_false"] or 0, now)
         changed, still = row["new_changed"] or 0, row["new_still"] or 0
         activity = activity.after(row["new_news"] or 0, changed, still, now)
     first_seen = now if row["first_seen"] is None else row["first_seen"]
     return {
         **row,
-        "dates_true": dates.true,
-        "dates_false": dates.false,
-        "dates_at": dates.at,
-        "fresh_true": fresh.true,
-        "fresh_false": fresh.false,
-        "fresh_at": fresh.at,
+        **_claims(row, counted, now),
         **hostdb_columns(state, clock_now, cfg),
         "state_json": text,
         "news_pages": activity.news,
@@ -205,6 +210,19 @@ def next_host_row(
         "first_seen": first_seen,
         "updated_no": round_no,
     }
+
+
+def _claims(row: Row, counted: bool, now: float) -> dict[str, Any]:
+    """What became of a host's claims. counted: the round is in the row."""
+    found: dict[str, Any] = {}
+    for kind in ("dates", "fresh", "hints"):
+        names = [f"{kind}_{name}" for name in ("true", "false", "at")]
+        claims = Claims(row[names[0]] or 0.0, row[names[1]] or 0.0, row[names[2]])
+        if not counted:
+            tested = [row[f"new_{name}"] or 0 for name in names[:2]]
+            claims = claims.after(tested[0], tested[1], now)
+        found |= dict(zip(names, claims, strict=True))
+    return found
 
 
 def _renders_of(row: Row, counted: bool, now: float) -> dict[str, Any]:

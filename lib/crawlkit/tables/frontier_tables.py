@@ -16,7 +16,7 @@ boost double | points added to the score by seeds, hints and operators
 depth int | links from a seed
 redirects int | hops of the redirect chain that led here
 parent_key binary | url_key of the page on which it was first found
-source string | seed, link, redirect, canonical, sitemap, feed, import, hint or operator
+source string | seed, link, redirect, canonical, sitemap, feed, import, hint, websub, operator ...
 fetch_kind string | page, sitemap or feed: how its answer is read
 metadata string | what was given with it as a seed: source, time and other keys (JSON); else null
 first_seen timestamp | when it was first found
@@ -42,7 +42,7 @@ capture_id string | capture of the stored copy
 fetched_at timestamp | WARC-Date of the stored copy
 copy_url string | URL of the stored copy where it is not url, to which revisit records refer
 outlinks int | links found on the stored copy
-flags array<string> | duplicate_of, redirect_too_long, given_back, forced, noindex, needs_js ...
+flags array<string> | duplicate_of, redirect_too_long, given_back, forced, hinted, noindex ...
 fresh_until timestamp | until when the last answer says that it stays true (Cache-Control)
 sent_url string | how it is requested, where not as url: as found, or as the server last spelled it
 """
@@ -121,6 +121,9 @@ requests bigint | requests ever sent
 dates_true double | visits for a date of a sitemap or feed that found a change; halved in 30 days
 dates_false double | visits for such a date that found none; halved in 30 days
 dates_at timestamp | as of when
+hints_true double | visits for a ping or push that found a change; halved in 30 days
+hints_false double | visits for one that found none; halved in 30 days
+hints_at timestamp | as of when
 fresh_true double | visits within that time that found no change; halved in 30 days
 fresh_false double | visits within that time that found one; halved in 30 days
 fresh_at timestamp | as of when

@@ -25,6 +25,7 @@ from crawlkit.round.page_stages import (
     rank,
     write_clusters,
 )
+from crawlkit.rules.frontier.claims import HINTED
 from crawlkit.rules.frontier.lifecycle import DUPLICATE, GIVEN_BACK, TOO_LONG
 from crawlkit.rules.frontier.schedule import FORCED, next_fetch_sql
 from crawlkit.stages.arrow import Row, map_rows
@@ -35,7 +36,7 @@ from crawlkit.upkeep.purge_frontier import update_buckets
 
 # flags of a row that no page gives (rules/frontier/lifecycle.py)
 _OWN_FLAGS = {
-    *(FORCED, GIVEN_BACK, DUPLICATE, TOO_LONG, "truncated"),
+    *(FORCED, HINTED, GIVEN_BACK, DUPLICATE, TOO_LONG, "truncated"),
     *("render", "render_again", "render_failed", "rendered"),
 }
 _OF_PAGE = ("text_sha256", "simhash", "outlinks", "flags")

@@ -100,8 +100,7 @@ class _RssReader:
         elif name in _WITH_OWN_LINK:
             self._inside = _inside(self._inside, event)
         elif name == "link" and self._item_base is None and not self._inside:
-            attributes = attributes_of(event)
-            self._out.hub(attributes.get("rel", ""), attributes.get("href", ""), self._base)
+            _take_hub(self._out, event, self._base)
         elif self._item_base is not None and event.whole and not self._inside:
             self._take_text(event)
         return False
@@ -169,11 +168,9 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
                 entry_base = _base(base, event)
         elif name in _NOT_THE_ENTRYS:
             inside = _inside(inside, event)
-        elif name == "link" and entry_base is None and not inside:
-            attributes = attributes_of(event)
-            out.hub(attributes.get("rel", ""), attributes.get("href", ""), _base(base, event))
         elif entry_base is None or inside:
-            continue
+            if name == "link" and not inside:
+                _take_hub(out, event, base)
         elif name == "link":
             attributes = attributes_of(event)
             if (
@@ -183,17 +180,21 @@ def read_atom(root: Event, scanner: Scanner, out: Collector) -> bool:
             ):
                 link = (attributes["href"], _base(entry_base, event))
         elif name == "id":
-            if (
-                event.whole
-                and permalink is None
-                and event.text.strip().lower().startswith(("http://", "https://"))
-            ):
-                permalink = (event.text.strip(), entry_base)
+            text = event.text.strip()
+            is_url = text.lower().startswith(("http://", "https://"))
+            if event.whole and permalink is None and is_url:
+                permalink = (text, entry_base)
         elif event.whole:
             dates.setdefault(name, event.text)
     if entry_base is not None and link is not None:
         _atom_entry(out, link, dates)
     return False
+
+
+def _take_hub(out: Collector, event: Event, base: str) -> None:
+    """A link of the feed itself, outside its entries."""
+    attributes = attributes_of(event)
+    out.hub(attributes.get("rel", ""), attributes.get("href", ""), _base(base, event))
 
 
 def _inside(inside: tuple[str, int] | None, event: Event) -> tuple[str, int] | None:

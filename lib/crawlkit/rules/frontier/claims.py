@@ -1,9 +1,9 @@
-"""How far a host is believed: the dates that its sitemaps and feeds give for its pages, and how
-long its pages say that they stay true (Cache-Control).
+"""How far a host is believed: the dates that its sitemaps and feeds give for its pages, the pings
+and pushes about them (hints), and how long its pages say that they stay true (Cache-Control).
 
-A date after our copy makes a page due. The visit shows whether it was true: the page has changed,
-or it has not. A host's counts of both lose half of their weight in `HALF_LIFE_S`, so a host whose
-dates were refuted is tried again, ever more seldom while they stay wrong.
+A date after our copy, or a hint, makes a page due. The visit shows whether it was true: the page
+has changed, or it has not. A host's counts of both lose half of their weight in `HALF_LIFE_S`, so a
+host whose dates or hints were refuted is tried again, ever more seldom while they stay wrong.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ HALF_LIFE_S = 30 * 86_400.0
 LEAST_PRECISION = 0.3  # below it pages keep their own interval
 FRESH_PRECISION = 0.9  # of what pages say of themselves: below it they keep their own interval
 FRESH_TESTS = 2.0  # visits within the time that found no change, at least
+HINT_SOURCES = ("indexnow", "websub")  # of hints that others than operators give
+HINTED = "hinted"  # flag: such a hint made the page due before its time
 MOST = 64.0  # of each count: it is forgotten in a few half-lives
 
 
@@ -23,7 +25,7 @@ def kept_share(at: float | None, now: float, half_life_s: float) -> float:
 
 
 class Claims(NamedTuple):
-    """Visits that a date made due: the page had changed (`true`) or not, as of `at` (Unix s)."""
+    """Visits that a claim made due: the page had changed (`true`) or not, as of `at` (Unix s)."""
 
     true: float = 0.0
     false: float = 0.0
@@ -35,6 +37,12 @@ class Claims(NamedTuple):
             return self
         kept = kept_share(self.at, now, HALF_LIFE_S)
         return Claims(min(self.true * kept + true, MOST), min(self.false * kept + false, MOST), now)
+
+    def is_believed(self, now: float) -> bool:
+        """Whether a further one makes a page due: as `believed_sql`."""
+        kept = kept_share(self.at, now, HALF_LIFE_S)
+        tested = (self.true + self.false) * kept
+        return self.true * kept + 1.0 >= LEAST_PRECISION * (tested + 1.0)
 
 
 def believed_sql(now: float) -> str:
@@ -73,7 +81,7 @@ def fresh_tested_sql(row: str, new: str, now: float) -> str:
 
 def tested_sql(row: str, new: str, now: float) -> str:
     """Whether a visit tested a date: a fetched page was due before its own interval was over, and
-    not by an order of this round.
+    not by a hint or an order of this round.
 
     row, new: names of its crawldb row before the visit and after it.
     """
@@ -82,4 +90,17 @@ def tested_sql(row: str, new: str, now: float) -> str:
         f"{row}.state = 'fetched' AND coalesce({row}.fetch_kind, 'page') = 'page'"
         f" AND {new}.state = 'fetched' AND unix_micros({row}.next_fetch) < {own_us} - 1e6"
         f" AND unix_micros({row}.next_fetch) <> {round(now * 1e6)}"
+        f" AND NOT {_hinted_sql(row)}"
     )
+
+
+def hint_tested_sql(row: str, new: str) -> str:
+    """Whether a visit tested a hint: it had made a fetched page due. row, new: of `tested_sql`."""
+    return (
+        f"{row}.state = 'fetched' AND coalesce({row}.fetch_kind, 'page') = 'page'"
+        f" AND {new}.state = 'fetched' AND {_hinted_sql(row)}"
+    )
+
+
+def _hinted_sql(row: str) -> str:
+    return f"coalesce(array_contains({row}.flags, '{HINTED}'), false)"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, get_args
 
 from crawlkit.config import Config
 from crawlkit.config.content_sections import Category
 from crawlkit.outcomes import Refused
+from crawlkit.rules.frontier.claims import HINT_SOURCES
 from crawlkit.rules.frontier.lifecycle import found_row
 from crawlkit.rules.frontier.priority import parse_priority
 from crawlkit.rules.url.canonical import canonicalize, host_of, url_key
@@ -50,10 +51,12 @@ def check(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
     """A command in its one form. Raises BadCommand.
 
     seeds, recrawl, hint, boost: urls (a list), priority, boost; seeds: depth, mode, source, time,
-    metadata too. block, unblock, complain: host or
-    domain, reason; complain: action (block or slow). host_set: host, delay_s, parallel, quota_max,
-    cycle_quota_max, recrawl, weight (null or absent: as configured), exempt (an own site: what is
-    left out is no delay and no quota; robots.txt holds). pause, resume, abandon: round_id.
+    metadata too; hint: `source` if not an operator gives it (HINT_SOURCES), `feed` (the URL that is
+    due in any case), `dates` (URL -> Unix s: due as of then; of the others new ones alone are
+    taken). block, unblock, complain: host or domain, reason; complain: action (block or slow).
+    host_set: host, delay_s, parallel, quota_max, cycle_quota_max, recrawl, weight (null or absent:
+    as configured), exempt (an own site: what is left out is no delay and no quota; robots.txt
+    holds). pause, resume, abandon: round_id.
     """
     if verb in URL_VERBS:
         return _urls(verb, given, cfg)
@@ -108,6 +111,8 @@ def _urls(verb: str, given: Mapping[str, Any], cfg: Config) -> Order:
             raise BadCommand(f"priority: {e}") from None
     if verb == "seeds":
         arguments |= _of_seeds(given)
+    if verb == "hint" and given.get("source") in HINT_SOURCES:
+        arguments |= {k: given[k] for k in ("source", "feed", "dates") if k in given}
     if verb == "boost":
         arguments["boost"] = _number(given, "boost", -100.0, 100.0)
         if arguments["boost"] is None:
@@ -220,12 +225,16 @@ def _number(given: Mapping[str, Any], name: str, least: float, most: float) -> f
 
 
 def found_rows(
-    orders: Iterable[Mapping[str, Any]], now: float, buckets: int
+    orders: Iterable[Mapping[str, Any]],
+    now: float,
+    buckets: int,
+    doubted: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Rows of `crawldb_log` (without round) that the URL verbs bring into the frontier, in order.
 
     orders: verb and arguments. A hint makes a known URL due; a recrawl also wakes dead and refused
-    ones (`force`).
+    ones (`force`). doubted: hosts of which hints of others than operators make nothing due
+    (rules/frontier/claims.py).
     """
     rows: list[dict[str, Any]] = []
     for order in orders:
@@ -234,7 +243,7 @@ def found_rows(
         for url in args["urls"]:
             host = host_of(url)
             domain = registered_domain(host)
-            source = {"seeds": "seed", "hint": "hint"}.get(verb, "operator")
+            source = args.get("source") or _SOURCES.get(verb, "operator")
             row = found_row(
                 url,
                 url_key(url),
@@ -261,7 +270,24 @@ def found_rows(
                     "seq": len(rows),
                     "force": verb == "recrawl",
                     "mode": mode,
-                    "due_at": now if verb in ("recrawl", "hint") else None,
+                    "due_at": _due_at(verb, url, args, now, host in doubted),
                 }
             )
     return rows
+
+
+_SOURCES = {"seeds": "seed", "hint": "hint"}
+
+
+def _due_at(
+    verb: str, url: str, args: Mapping[str, Any], now: float, is_doubted: bool
+) -> float | None:
+    """As of when an order makes a known URL due, if it does. A date to come is no evidence."""
+    if verb not in ("recrawl", "hint"):
+        return None
+    if verb == "recrawl" or "source" not in args or url == args.get("feed"):
+        return now
+    if is_doubted or "dates" not in args:
+        return None if is_doubted else now
+    at: float | None = args["dates"].get(url)
+    return at if at is not None and at <= now else None

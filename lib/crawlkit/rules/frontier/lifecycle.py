@@ -10,6 +10,7 @@ from typing import Any
 
 from crawlkit.config import Config
 from crawlkit.outcomes import Outcome, Reason, State
+from crawlkit.rules.frontier.claims import HINTED
 from crawlkit.rules.frontier.priority import class_of
 from crawlkit.rules.frontier.retry import Action, url_retry
 from crawlkit.rules.frontier.schedule import (
@@ -257,7 +258,7 @@ def _history(row: Mapping[str, Any], letter: str) -> str:
 def _flags(
     row: Mapping[str, Any], seen: Mapping[str, Any], outcome: Outcome, max_redirects: int
 ) -> list[str]:
-    flags = {*(row.get("flags") or ())} - {GIVEN_BACK, DUPLICATE, FORCED}
+    flags = {*(row.get("flags") or ())} - {GIVEN_BACK, DUPLICATE, FORCED, HINTED}
     if seen.get("is_duplicate"):
         flags.add(DUPLICATE)
     if outcome in (Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.REDIRECTED):

@@ -12,6 +12,7 @@ from typing import Any
 
 from crawlkit.config import Config
 from crawlkit.outcomes import State
+from crawlkit.rules.frontier.claims import HINT_SOURCES, HINTED
 from crawlkit.rules.frontier.lifecycle import Row, due_again, found_row, is_settled, next_row
 from crawlkit.rules.frontier.schedule import FORCED
 from crawlkit.rules.url.canonical import host_of
@@ -94,7 +95,10 @@ def _take_sighting(row: Row, e: Mapping[str, Any], state_no: int | None) -> None
         }
     if e["due_at"] is None or (state_no is not None and e["no"] <= state_no):
         return
+    before = row["next_fetch"]
     row["next_fetch"] = due_again(row, e["due_at"], bool(e["force"]))
+    if not e["force"] and e["source"] in HINT_SOURCES and row["next_fetch"] != before:
+        row["flags"] = sorted({*(row["flags"] or ()), HINTED})
     if e["force"]:
         row["retries"] = 0
         row["flags"] = sorted({*(row["flags"] or ()), FORCED})

@@ -155,11 +155,8 @@ def read_links(
     ]
     out.links += [resolver.link(tag, src) for tag, src in doc.frames[:MAX_LINKS]]
     _images(out, doc, _Known(base, encoding, policy, spells=False))
-    out.alternates = [
-        (link.hreflang, link.url)
-        for link in out.links
-        if link.hreflang and link.kind == "alternate" and not link.refused
-    ]
+    named = (link for link in out.links if link.kind == "alternate" and not link.refused)
+    out.alternates = [(link.hreflang, link.url) for link in named if link.hreflang]
     out.dropped = max(0, len(out.links) - MAX_LINKS) + doc.anchors_dropped
     del out.links[MAX_LINKS:]
     return out
