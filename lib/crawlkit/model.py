@@ -59,6 +59,7 @@ class FetchRequest:
     url: str
     headers: list[tuple[str, str]]  # in the order sent, Host included
     method: str = "GET"
+    body: bytes = b""
 
 
 def header_list(headers: Iterable[tuple[str, str]], name: str) -> str | None:

@@ -9,7 +9,8 @@ PANELS = {
         "status log queues freshness sql hosts errors cat explain diff params alerts metrics"
     ).split(),
     "Steer": (
-        "recrawl hint boost block unblock complain host pause resume abandon command import serve"
+        "recrawl hint boost block unblock complain host pause resume abandon command import"
+        " websub serve"
     ).split(),
     "Check": "normalize scope-test robots config agent-page audit reconcile doctor plan".split(),
     "Export": "export cdxj".split(),
@@ -159,6 +160,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "End an open round: its tasks stop, what it has not committed is due as before.",
     ),
     "host": ("steer", "The pace of single hosts."),
+    "websub": (
+        "hubs",
+        "Subscribe to feeds at the hubs that they name: what changes is told, not polled for.",
+    ),
     "command": (
         "steer",
         "Tell a crawl what to do. Each order is a row of the table commands (docs/api.md).",
@@ -278,6 +283,10 @@ EXAMPLES = (
     "crawlkit command seeds https://site.example/ --data site",
     "crawlkit command list --data site",
     "crawlkit command host-set site.example --delay-s 5 --data site",
+    "crawlkit websub subscribe https://site.example/feed --data site",
+    "crawlkit websub list --data site",
+    "crawlkit websub renew --data site",
+    "crawlkit websub unsubscribe https://site.example/feed --data site",
     "crawlkit explain https://site.example/x --data site",
     "crawlkit metrics --data site",
     "crawlkit alerts --data site --json",

@@ -32,7 +32,7 @@ MAX_OPEN_BODY_BYTES = 4 * 1024 * 1024  # of who has no token
 # they show nothing of the crawl
 OPEN_PATHS = frozenset({"/", "/healthz", "/v1/healthz", "/openapi.json"})
 # open too if the API has a public address: who speaks there proves itself otherwise
-_PUBLIC = re.compile(r"/indexnow")
+_PUBLIC = re.compile(r"/indexnow|/websub/[^/]+")
 FIGURES_AGE_S = 10.0
 
 
@@ -56,7 +56,7 @@ def _finite(value: Any) -> Any:
 
 class TokenGuard:
     """ASGI: reads nothing from a client, and shows nothing, before its token is right, but of pings
-    if `is_public`.
+    and hubs if `is_public`.
 
     No body is longer than MAX_BODY_BYTES, of them MAX_OPEN_BODY_BYTES. Routes are told whether the
     token is right: `request.state.is_trusted`.
@@ -131,6 +131,7 @@ def make_app(data: Place, cfg: Config, token: str) -> Any:
     app.state.backend = Backend(data, cfg, token, FIGURES_AGE_S)
     _handle_errors(app)
     _add_open_routes(app)
+    app.include_router(open_routes.hubs)
     for routes in (steer_routes, see_routes, alias_routes, open_routes):
         app.include_router(
             routes.router,

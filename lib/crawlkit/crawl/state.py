@@ -99,6 +99,10 @@ class Crawl:
             "control/commands.lock", f"the lock of commands of {self.data}", COMMANDS_WAIT_S
         )
 
+    def hubs_lock(self) -> FileLock | LeaseLock:
+        """Held while hubs of WebSub are asked: one request at a time."""
+        return self._lock("control/hubs.lock", f"the lock of requests to hubs of {self.data}")
+
     def _lock(self, key: str, what: str, wait_s: float = 0.0) -> FileLock | LeaseLock:
         if isinstance(self.objects, LocalObjects):
             return FileLock(self.objects.root / key, what, wait_s)

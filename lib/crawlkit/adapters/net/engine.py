@@ -71,7 +71,7 @@ def request_bytes(request: FetchRequest, target: str) -> bytes:
         fields = zip(lines, request.headers, strict=True)
         kept = [line for line, field in fields if not _BREAK.search("".join(field))]
         sent = "".join((start, *kept, "\r\n"))
-    return sent.encode("latin-1", "ignore")
+    return sent.encode("latin-1", "ignore") + request.body
 
 
 def type_refused(content_type: str | None, allowed: Sequence[str]) -> bool:

@@ -150,7 +150,8 @@ def _open(
 ) -> requests.Response:
     """Send a request; its response, whose body is not read yet. Raises Refused."""
     headers = {n: v for n, v in request.headers if n.lower() != "connection"}
-    prepared = session.prepare_request(requests.Request(request.method, place.url, headers=headers))
+    plain = requests.Request(request.method, place.url, headers=headers, data=request.body or None)
+    prepared = session.prepare_request(plain)
     try:
         return session.send(
             prepared,
