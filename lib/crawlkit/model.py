@@ -92,6 +92,7 @@ class Answer:
     ip: str | None = None
     error: str | None = None
     error_detail: str = ""
+    broken_status: int | None = None  # what an answer said whose body is no HTTP: error is set
     wall_start: float = 0.0  # Unix s, before the connection is opened
     wall_end: float = 0.0  # Unix s, after the last byte
     mono_start: float = 0.0

@@ -64,6 +64,14 @@ def test_our_own_group_holds_for_us(tmp_path):
     [
         (Reply(404, body=DENY.encode()), ("fetched", None)),
         (Reply(403), ("fetched", None)),
+        (
+            Reply(raw=b"HTTP/1.1 410 Gone\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+            ("fetched", None),
+        ),
+        (
+            Reply(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+            ("deferred", "robots_unreachable"),
+        ),
         (Reply(500), ("deferred", "robots_unreachable")),
         (Reply(503), ("deferred", "robots_unreachable")),
         (Reply(429), ("deferred", "robots_429")),

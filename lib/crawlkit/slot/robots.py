@@ -162,9 +162,10 @@ class Origins:
         """Take the answer to the last request; the next URL, or None: `origin.verdict` is known."""
         body = decode_answer(answer, self._cfg.robots.max_bytes + 1)
         error = Reason.CONTENT_ENCODING if body.error and not answer.truncated else answer.error
+        status = answer.status if answer.error is None else answer.broken_status
         assert origin.fetch is not None
         origin.fetch.receive(
-            now, answer.status, answer.headers, body.body, error, answer.truncated or body.truncated
+            now, status, answer.headers, body.body, error, answer.truncated or body.truncated
         )
         url = origin.fetch.next_request()
         if answer.url == robots_url(origin.name + "/"):

@@ -159,6 +159,8 @@ class ResponseReader:
             )
             answer.headers, answer.body = self.headers, self.body
             answer.truncated, answer.transfer_decoded = self.truncated, self.transfer_decoded
+        else:
+            answer.broken_status = self.status
         return answer
 
     # -- endings
