@@ -15,6 +15,7 @@ from crawlkit.local.web_server import Reply
 from crawlkit.report.audit import audit
 from crawlkit.round.drive import run_round
 from crawlkit.round.job import Job
+from crawlkit.rules.frontier.overlap import buckets_beside
 from crawlkit.rules.url.domains import host_bucket
 
 from tests.engines import run_on
@@ -156,4 +157,38 @@ def test_a_target_of_another_round_is_waited_for(on, tmp_path):
         w.job.crawl.close(other)
         w.round()
         assert w.states() == {"http://old.example/": "fetched"}
+        w.checked()
+
+
+def test_who_leads_to_a_target_is_in_its_half_of_a_split_round(on, tmp_path, monkeypatch):
+    """Else one of them would wait for as long as rounds are split."""
+    monkeypatch.setattr(buckets_beside, "__defaults__", (1.0, 0.0))  # wherever hosts differ
+    lead = {"/robots.txt": to("http://hub.test/robots.txt")}
+    sites = {
+        "long.example": lead | {f"/{n}": page(f"long {n}") for n in range(8)},
+        "short.example": lead | {"/": page("short")},
+        "hub.test": {"/robots.txt": robots(""), "/": page("hub")},
+        "other.example": {"/": page("other")},
+    }
+    seeds = [f"http://{h}{path}" for h, site in sites.items() for path in site if "r" not in path]
+    with world(tmp_path, on, sites, seeds) as w:
+        w.round()
+        first = w.job.crawl.open_round(EPOCH + 60)
+        w.job.run("inject", first, force=True, lines=[f"http://{h}/new" for h in sites])
+        left = w.job.run("generate", first, split=True)["left_beside"]
+        second = w.job.crawl.open_round(EPOCH + 60)
+        w.job.run("generate", second, due=left, beside=first.id)
+        listed = [
+            r for r in collect(w.job.read("fetchlist")) if r.round_id in (first.id, second.id)
+        ]
+        round_of = {r.host: r.round_id for r in listed}
+        asked = [r.round_id for r in listed if r.url == "http://hub.test/robots.txt"]
+        assert asked == [first.id]
+        leading = {"long.example", "short.example", "hub.test"}
+        assert {round_of[h] for h in leading} == {first.id}
+        assert round_of["other.example"] == second.id
+        for round_ in (first, second):
+            run_round(w.job, round_)
+        states = w.states()
+        assert {states[u] for u in seeds} == {"fetched"}
         w.checked()

@@ -114,9 +114,7 @@ def generate(
         if not domains:
             yield Plan(None, left_out)
             return
-        # a lead from one of the two rounds to the other waits for a round that is not split
-        plain = _count_domains(due, tables.hostdb, cfg, ())[0] if split and leads else domains
-        beside = buckets_beside(plain) if split else []
+        beside = buckets_beside(domains) if split else []  # with those that lead to them
         if beside:
             due = due.where(f"host_bucket NOT IN ({', '.join(map(str, beside))})")
             leads = [lead for lead in leads if lead.host_bucket not in beside]

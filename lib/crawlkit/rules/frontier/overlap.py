@@ -23,11 +23,13 @@ def buckets_beside(
 ) -> list[int]:
     """Buckets of the second round; none if it would win less than `least_s`.
 
-    The first round keeps the buckets with the longest queue. Buckets whose hosts share an address
-    stay together, since only tasks of one round know of each other's requests.
+    The first round keeps the buckets with the longest queue. Buckets whose hosts share an address,
+    or one to which the robots.txt or pages of the other lead, stay together, since only tasks of
+    one round know of each other's requests.
 
     Args:
-        rows: domains with host_bucket, n (URLs of the round), cost_s (polite time), ips.
+        rows: domains with host_bucket, n (URLs of the round), cost_s (polite time), ips (what
+            they share: addresses, and names of those to which they lead).
         page_s: time that the page stages take for a URL.
         least_s: least time to be won.
     """
