@@ -4,7 +4,7 @@ import importlib
 import sys
 
 NAMES = ("rules", "maintext", "fetch", "rounds")
-LONG = ("dedup", "overlap", "polite", "render", "soak", "zipf")  # only by name
+LONG = ("dedup", "known", "overlap", "polite", "render", "soak", "zipf")  # only by name
 
 
 def main(names: list[str]) -> int:

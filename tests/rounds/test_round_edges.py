@@ -84,6 +84,7 @@ class Edges:
 
     def job(self, **changes) -> Job:
         keys = {
+            "agent.info_url": "https://us.example/bot",
             "fetch.connect_to": {h: f"{a}:{self.server.port}" for h, a in HOSTS.items()},
             "fetch.allow_private": ["127.0.0.0/8"],
             "fetch.ports": [80, 443, self.server.port],

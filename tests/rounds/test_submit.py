@@ -9,11 +9,13 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from crawlkit.config import load_config
 from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import ROUND, Job
+from crawlkit.rules.url.domains import registered_domain
 from crawlkit.runtime.jars import jar_folder, s3_jar_folder
 
 from tests.fakeweb import EPOCH, Server
@@ -85,7 +87,10 @@ def test_every_stage_has_a_job():
 def test_fetch_on_a_cluster(spark, package, tmp_path):
     """The stage whose work is all done on the executors; the stages around it here."""
     with Server(WEB, tmp_path / "web.jsonl") as server:
-        config = settings(WEB, server, tmp_path, **{"scope.max_depth": 0})
+        # a first command would write the scope of its seeds: said here for both
+        domains = sorted({registered_domain(urlsplit(url).hostname or "") for url in WEB.pages})
+        scope = {"scope.max_depth": 0, "scope.domains": domains}
+        config = settings(WEB, server, tmp_path, **scope)
         job = Job(Crawl(tmp_path / "crawl", load_config(config)), quick=True, spark=spark)
         round_ = job.crawl.open_round(EPOCH)
         job.run("inject", round_, lines=sorted(WEB.pages))

@@ -43,6 +43,21 @@ CHILD_BATCHES = 256  # that one child parses: the next one has all to learn agai
 
 
 _OWN_RECORD = "'response', 'resource', 'conversion'"  # kinds that hold their payload
+_PLACES = {"file": "filename", "offset": "record_offset", "length": "record_length"}
+_OF_ITEM = {  # columns of an item that are not its capture's
+    "depth": "f.depth",
+    "redirects": "f.redirects",
+    "domain": "f.domain",
+    "quality": "coalesce(r.quality, 5e-1)",
+    "vouched": "v.vouched",
+    "reserves": "s.reserves",
+    **{name: f"f.{name}" for name in ("doc_filename", "doc_offset", "doc_length")},
+    **{
+        name: f"CASE WHEN c.record_type IN ({_OWN_RECORD}) THEN c.warc_{stored}"
+        f" ELSE o.warc_{stored} END"
+        for name, stored in _PLACES.items()
+    },
+}
 
 
 def to_parse(
@@ -66,26 +81,8 @@ def to_parse(
     engine = captures.engine
     vouching = engine.from_rows(_VOUCHING, []) if vouching is None else vouching
     reserving = engine.from_rows(_RESERVING, []) if reserving is None else reserving
-    own = {
-        "depth": "f.depth",
-        "redirects": "f.redirects",
-        "domain": "f.domain",
-        "quality": "coalesce(r.quality, 5e-1)",
-        "vouched": "v.vouched",
-        "reserves": "s.reserves",
-        **{name: f"f.{name}" for name in ("doc_filename", "doc_offset", "doc_length")},
-    }
-    for name, stored in (
-        ("file", "filename"),
-        ("offset", "record_offset"),
-        ("length", "record_length"),
-    ):
-        own[name] = (
-            f"CASE WHEN c.record_type IN ({_OWN_RECORD}) THEN c.warc_{stored}"
-            f" ELSE o.warc_{stored} END"
-        )
     names = [c.split(" ", 1)[0] for c in ITEM_COLUMNS]
-    columns = ", ".join(f"{own.get(n, f'c.{n}')} AS `{n}`" for n in names)
+    columns = ", ".join(f"{_OF_ITEM.get(n, f'c.{n}')} AS `{n}`" for n in names)
     query = f"""
         SELECT /*+ BROADCAST(o, r, v, s) */ {columns}
         FROM {{captures}} AS c
