@@ -87,10 +87,7 @@ def test_every_stage_has_a_job():
 def test_fetch_on_a_cluster(spark, package, tmp_path):
     """The stage whose work is all done on the executors; the stages around it here."""
     with Server(WEB, tmp_path / "web.jsonl") as server:
-        # a first command would write the scope of its seeds: said here for both
-        domains = sorted({registered_domain(urlsplit(url).hostname or "") for url in WEB.pages})
-        scope = {"scope.max_depth": 0, "scope.domains": domains}
-        config = settings(WEB, server, tmp_path, **scope)
+        config = settings(WEB, server, tmp_path, **{"scope.max_depth": 0})
         job = Job(Crawl(tmp_path / "crawl", load_config(config)), quick=True, spark=spark)
         round_ = job.crawl.open_round(EPOCH)
         job.run("inject", round_, lines=sorted(WEB.pages))
@@ -128,7 +125,10 @@ def test_a_round_of_submitted_stages_is_that_of_one_process(spark, package, tmp_
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("\n".join(sorted(WEB.pages)) + "\n")
     with Server(WEB, tmp_path / "web.jsonl") as server:
-        config = settings(WEB, server, tmp_path, **{"scope.max_depth": 0})
+        # a first command would write the scope of its seeds: said here for both
+        domains = sorted({registered_domain(urlsplit(url).hostname or "") for url in WEB.pages})
+        scope = {"scope.max_depth": 0, "scope.domains": domains}
+        config = settings(WEB, server, tmp_path, **scope)
         job = Job(Crawl(tmp_path / "one", load_config(config)), quick=True, spark=spark)
         round_ = job.crawl.open_round(EPOCH)
         job.run("inject", round_, lines=sorted(WEB.pages))
