@@ -14,9 +14,9 @@ from typing import Any
 class FetchItem:
     """One row of the fetch list as a slot sees it: one planned request.
 
-    kind: page, robots, sitemap, feed, render or subresource. There is one `robots` row for each
-    origin of the slot, ranked first; it carries the stored copy of robots.txt (if any) and the
-    host's state.
+    kind: page, robots, sitemap, feed, requisite, render or subresource. There is one `robots` row
+    for each origin of the slot, ranked first; it carries the stored copy of robots.txt (if any) and
+    the host's state.
     """
 
     round_id: str

@@ -135,7 +135,7 @@ def test_rows_files_found_and_counts(size):
     assert {(c["what"], c["reason"]): c["n"] for c in (r["counted"] for r in out) if c} == {
         ("items", ""): 5,
         ("pages", ""): 3,
-        ("redirects", ""): 1,
+        ("others", ""): 1,
         ("links", ""): 6,
         ("rejected", "warc_damaged"): 1,
         ("refused", "scheme"): 2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from crawlkit.rules.frontier.lifecycle import due_again, found_row
+from crawlkit.rules.frontier.lifecycle import due_again, fetch_kind_of, found_row
 from crawlkit.stages.fold import (
     ROW,
     bucket_summary,
@@ -70,6 +70,29 @@ def test_newest_state_wins_and_found_rows_only_add(engine):
     assert (out[1].state, out[1].depth, out[1].next_fetch) == ("dead", 2, None)
     assert (out[2].state, out[2].depth) == ("queued", 5)
     assert (out[3].state, out[3].depth, out[3].updated_no) == ("queued", 3, 2)
+
+
+KINDS = {  # as what a URL is fetched that is named as these (null: a page)
+    "page requisite": "page",
+    "requisite": "requisite",
+    "null requisite": "page",
+    "feed page requisite": "feed",
+    "feed requisite": "feed",
+    "feed sitemap page": "sitemap",
+    "null": "page",
+}
+
+
+def test_what_a_url_is_fetched_as(engine):
+    named = {names: [None if k == "null" else k for k in names.split()] for names in KINDS}
+    rows = [
+        log(n, no, "found", fetch_kind=kind)
+        for n, kinds in enumerate(named.values())
+        for no, kind in enumerate(kinds, 2)
+    ]
+    out = as_dict(reduce_rows(frame(engine, "crawldb", []), frame(engine, "crawldb_log", rows)))
+    got = {names: out[n].fetch_kind for n, names in enumerate(named)}
+    assert got == KINDS == {names: fetch_kind_of(kinds) for names, kinds in named.items()}
 
 
 def test_a_signal_makes_due_and_force_wakes_the_dead(engine):

@@ -6,7 +6,9 @@ from crawlkit.stages.rank import host_ranks, page_ranks
 
 from tests.frames import collect
 
-LINKS = "from_key binary, to_key binary, from_url string, to_host string, refused string"
+LINKS = (
+    "from_key binary, to_key binary, from_url string, to_host string, kind string, refused string"
+)
 
 
 def test_hosts_that_are_addresses(engine):
@@ -15,7 +17,7 @@ def test_hosts_that_are_addresses(engine):
         ("http://[2001:db8::2]:81/", b"b"),
         ("http://x.example/", b"c"),
     ]
-    rows = [(key, b"t", url, "[2001:db8::2]", None) for url, key in pages]
+    rows = [(key, b"t", url, "[2001:db8::2]", "a", None) for url, key in pages]
     links = engine.from_rows(LINKS, rows)
     (page,) = collect(page_ranks(links, 3))
     assert (page.inlinks, page.inlink_hosts) == (3, 3)

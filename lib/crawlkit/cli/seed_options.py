@@ -45,11 +45,24 @@ ScopeKind = Annotated[
         ),
     ),
 ]
+Requisites = Annotated[
+    bool,
+    typer.Option(
+        "--requisites",
+        help=(
+            "Fetch what pages need to be replayed too, of any host: images, style sheets, scripts,"
+            " fonts, media (scope.requisites)."
+        ),
+    ),
+]
 MaxDepth = Annotated[
     Optional[int], typer.Option("--max-depth", min=0, help="Links from a seed at most.")
 ]
 MaxPages = Annotated[
-    Optional[int], typer.Option("--max-pages", min=1, help="Pages to ask for, over all rounds.")
+    Optional[int],
+    typer.Option(
+        "--max-pages", min=1, help="Pages to ask for, over all rounds (requisites count)."
+    ),
 ]
 MaxMinutes = Annotated[
     Optional[float], typer.Option("--max-minutes", min=0.01, help="Time to fetch for.")

@@ -113,6 +113,12 @@ class ScopeConfig(Section):
     any: bool = setting(
         False, "With hosts, domains and prefixes empty: the whole web is in scope (--scope any)."
     )
+    requisites: Literal["none", "scope", "any"] = setting(
+        "none",
+        "What pages need to be replayed (images, style sheets, scripts, fonts, media, icons):"
+        " none: it is not fetched; scope: what is in scope; any (--requisites): of any host, with"
+        " the other rules of the scope. docs/rules/requisites.md.",
+    )
     exclude_patterns: tuple[str, ...] = setting(
         (), "Regular expressions (RE2 syntax: linear time); a URL in which one is found is refused."
     )

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from crawlkit.exports.files import atomic, sorted_lines
 from crawlkit.exports.source import Source
 from crawlkit.exports.withheld import withheld
+from crawlkit.rules.requisites.page_requisites import KINDS as REQUISITES
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.tables import ARROW, TABLES
 
@@ -170,7 +171,9 @@ def export_hostgraph(source: Source, out: Path) -> dict[str, Any]:
         for row in source.rows(
             "links",
             ["from_url", "to_host"],
-            ds.field("to_key").is_valid() & ds.field("to_host").is_valid(),
+            ds.field("to_key").is_valid()
+            & ds.field("to_host").is_valid()
+            & ~ds.field("kind").isin(REQUISITES),
         ):
             yield f"{reversed_host(host_of(row['from_url']))}\t{reversed_host(row['to_host'])}"
 

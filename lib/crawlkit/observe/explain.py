@@ -133,12 +133,13 @@ def explain(crawl: Crawl, url: str, now: float | None = None) -> dict[str, Any]:
 
 def _scope(cfg: Config, url: str, row: Mapping[str, Any], now: float) -> dict[str, Any]:
     """Whether today's scope lets the URL in. row: of crawldb, or empty."""
+    scope, kind = Scope.of(cfg.scope, UrlPolicy.of(cfg.urls)), row.get("fetch_kind", "page")
     reason = scope_reason(
         url,
         row.get("depth") or 0,
-        Scope.of(cfg.scope, UrlPolicy.of(cfg.urls)),
+        scope.for_requisites() if kind == "requisite" else scope,
         time.gmtime(now).tm_year,
-        page=row.get("fetch_kind", "page") == "page",
+        page=kind == "page",
     )
     return {"in_scope": reason is None, "reason": reason}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from crawlkit.report.queries import IS_ERROR
+from crawlkit.rules.requisites.page_requisites import KINDS_SQL
 from crawlkit.tables import TABLES
 
 VIEWS: dict[str, str] = {
@@ -19,7 +20,7 @@ VIEWS: dict[str, str] = {
     ),
     "linkdb": (
         "SELECT to_url, to_key, from_url, from_key, anchor, rel, kind, capture_id, round_id FROM"
-        " links WHERE refused IS NULL"
+        f" links WHERE refused IS NULL AND kind NOT IN ({KINDS_SQL})"
     ),
     "variants": (
         "SELECT url, variant_url, kind, hreflang FROM (SELECT l.from_url AS url, l.to_url AS"

@@ -28,6 +28,8 @@ from crawlkit.rules.http.content_types import media_type
 from crawlkit.rules.page.links import Link
 from crawlkit.rules.page.page import Page, parse_page
 from crawlkit.rules.render.cloaking import compare_rendered
+from crawlkit.rules.requisites.page_requisites import sheet_requisites
+from crawlkit.rules.requisites.style_sheets import decode_css
 from crawlkit.rules.robots.meta import RobotsDirectives
 from crawlkit.rules.robots.meta_dates import has_passed
 from crawlkit.rules.robots.opt_outs import is_reserved, opts_out
@@ -39,7 +41,8 @@ ReadRecord = Callable[[str, int, int], tuple[Headers, bytes]]  # (file, offset, 
 
 
 def _redirect_link(item: Row) -> Link:
-    return Link("redirect", item["redirect_to"], sent_url=item["redirect_sent_url"])
+    kind = "requisite" if item["kind"] == "requisite" else "redirect"
+    return Link(kind, item["redirect_to"], sent_url=item["redirect_sent_url"])
 
 
 def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
@@ -60,10 +63,14 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
     except Refused as e:
         add_reject(out, item["url"], e.reason, e.detail)
         return out
-    limit = MAX_DECODED_BYTES if item["kind"] == "page" else MAX_BYTES
+    limit = MAX_DECODED_BYTES if item["kind"] in ("page", "requisite") else MAX_BYTES
     decoded = decode_body(payload, headers, limit)
     if decoded.raw_kept:
         add_reject(out, item["url"], Reason.BODY_UNDECODABLE, decoded.error or "")
+        return out
+    if item["kind"] == "requisite":
+        css = decode_css(decoded.body, item["content_type"])
+        add_links(out, item, sheet_requisites(css, item["url"], rules.policy), rules)
         return out
     cut = bool(decoded.truncated or decoded.error)
     if item["kind"] != "page" and read_sitemap(out, item, decoded.body, cut, rules, headers):
@@ -76,12 +83,14 @@ def parse_item(item: Row, read: ReadRecord, rules: ParseRules) -> ParsedRow:
         rules.cfg.agent.name,
         rules.policy,
         parser_plugins(),
+        rules.requisites,
     )
     row = out["page"] = _page_row(page, len(decoded.body), item, cut, rules)
     add_links(out, item, page.links.links, rules)
     row["links"] = len(out["links"])
     if _many_of_one_shape(out["found"], rules.cfg.parse.same_shape):
         row["flags"] = sorted([*row["flags"], "many_same_shape"])
+    add_links(out, item, page.requisites, rules)
     return out
 
 
@@ -99,7 +108,15 @@ def _read_rendered(
     agent, policy = rules.cfg.agent.name, rules.policy
     kind = header_list(headers, "content-type")
     before = parse_page(stored.body, item["url"], kind, headers, agent, policy)
-    page = parse_page(html, item["url"], item["content_type"], headers, agent, policy)
+    page = parse_page(
+        html,
+        item["url"],
+        item["content_type"],
+        headers,
+        agent,
+        policy,
+        requisites=rules.requisites,
+    )
     row = out["page"] = _page_row(page, len(html), item, False, rules)
     add_links(out, item, page.links.links, rules)
     urls = ([link.url for link in read.links.links] for read in (before, page))
@@ -114,6 +131,7 @@ def _read_rendered(
         "cloaking": compared.cloaking,
         "flags": [flag for flag in row["flags"] if flag != "needs_js"],
     }
+    add_links(out, item, page.requisites, rules)
 
 
 def _many_of_one_shape(rows: list[FoundRow], limit: int) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 from crawlkit.config import Config
 from crawlkit.outcomes import Reason
 from crawlkit.rules.page.links import Link
+from crawlkit.rules.requisites.page_requisites import KINDS as REQUISITE_KINDS
 from crawlkit.rules.url.canonical import host_of, url_key
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
@@ -116,14 +117,19 @@ class ParseRules:
         self.iso_now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
         self.policy = UrlPolicy.of(cfg.urls)
         self.located = _Located()
-        self.scope_at = lru_cache(8)(
-            partial(_judged, Scope.of(cfg.scope, UrlPolicy.of(cfg.urls)), self.year)
-        )
+        scope = Scope.of(cfg.scope, UrlPolicy.of(cfg.urls))
+        self.scope_at = lru_cache(8)(partial(_judged, scope, self.year))
+        self.requisites = cfg.scope.requisites != "none"
+        self._requisites_at = lru_cache(8)(partial(_judged, scope.for_requisites(), self.year))
         self.place_of = lru_cache(KNOWN_URLS)(partial(_place_of, cfg.frontier.buckets))
 
     def refuse(self, url: str, depth: int, is_page: bool = True) -> Reason | None:
         """Why a URL is not wanted at this depth."""
         return self.scope_at(depth, is_page)[url]
+
+    def refuse_requisite(self, url: str, depth: int) -> Reason | None:
+        """Why a requisite of a page is not wanted at this depth."""
+        return self._requisites_at(depth, False)[url]
 
 
 def _judged(scope: Scope, year: int, depth: int, is_page: bool) -> _Judged:
@@ -171,7 +177,7 @@ def add_links(out: ParsedRow, item: Row, links: Iterable[Link], rules: ParseRule
     cap = parse.outlinks_low_quality if item["quality"] < parse.low_quality else parse.outlinks
     from_key, from_url = item["url_key"], item["url"]
     reasons = rules.scope_at(item["depth"] + 1, True)
-    for n, (kind, url, anchor, rel, hreflang, refused, _, sent_url) in enumerate(links):
+    for n, (kind, url, anchor, rel, hreflang, refused, _, sent_url) in enumerate(links, len(rows)):
         key, host = None, None
         if refused is None or refused == Reason.NOFOLLOW:
             key, host = located[url]
@@ -194,11 +200,13 @@ def _add_target(
     out: ParsedRow, kind: str, url: str, sent_url: str | None, item: Row, rules: ParseRules
 ) -> None:
     """Record the target of a link for the frontier."""
-    is_redirect = kind == "redirect"
-    depth = item["depth"] + (not is_redirect)
-    source = kind if is_redirect or kind == "canonical" else "link"
-    fetch_kind = item["kind"] if is_redirect else "feed" if kind == "feed" else "page"
-    redirects = item["redirects"] + 1 if is_redirect else 0
+    is_redirect, is_requisite = kind == "redirect", kind in REQUISITE_KINDS
+    depth = item["depth"] + (not is_redirect and not is_requisite)
+    source = "requisite" if is_requisite else kind if kind in ("redirect", "canonical") else "link"
+    own = "requisite" if is_requisite else "feed" if kind == "feed" else "page"
+    fetch_kind = item["kind"] if is_redirect else own
+    is_hop = is_redirect or (is_requisite and item["kind"] == "requisite")
+    redirects = item["redirects"] + 1 if is_hop else 0
     key = item["url_key"]
     add_found(
         out,
@@ -216,9 +224,21 @@ def _add_target(
 def _refuse_link(kind: str, url: str, item: Row, rules: ParseRules) -> Reason | None:
     """Why a link of no plain kind is not followed."""
     is_feed, depth = kind == "feed", item["depth"]
+    if kind in REQUISITE_KINDS and rules.requisites:
+        return _refuse_requisite(url, item, rules)
     if kind != "redirect":
         crawled = is_feed and rules.cfg.frontier.feeds
         return rules.refuse(url, depth + 1, False) if crawled else Reason.MEDIA_NOT_CRAWLED
     if (item["redirects"] or 0) >= rules.cfg.fetch.max_redirects:
         return Reason.REDIRECT_TOO_LONG
     return rules.refuse(url, depth)
+
+
+def _refuse_requisite(url: str, item: Row, rules: ParseRules) -> Reason | None:
+    """Why what a page or style sheet loads is not fetched. It is as deep as the page; sheets that
+    import each other without end come to one by their hops, as redirects do.
+    """
+    is_nested = item["kind"] == "requisite"
+    if is_nested and (item["redirects"] or 0) >= rules.cfg.fetch.max_redirects:
+        return Reason.SCOPE_DEPTH
+    return rules.refuse_requisite(url, item["depth"])

@@ -116,7 +116,7 @@ def _count(
     read = batch.column("page").is_valid().to_numpy(zero_copy_only=False)
     refused = np.asarray(pc.list_value_length(batch.column("rejects"))) > 0
     counts["pages", ""] += int(read.sum())
-    counts["redirects", ""] += int((~read & ~refused).sum())
+    counts["others", ""] += int((~read & ~refused).sum())
     counts["links", ""] += len(batch.column("links").flatten())
     of_page = read[np.asarray(pc.list_parent_indices(batch.column("rejects")))]
     for reason, page in zip(rejects.column("reason").to_pylist(), of_page.tolist(), strict=True):

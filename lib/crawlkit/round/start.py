@@ -89,6 +89,13 @@ def _urls_of(lines: list[str], cfg: Config) -> Iterator[str]:
                 yield seed.url
 
 
+_REQUISITES = {
+    "none": "",
+    "scope": ", with what pages there need",
+    "any": ", with what its pages need from any host",
+}
+
+
 def first_line(cfg: Config, rounds: int, limits: Limits) -> str:
     """What a crawl is about to do: scope, agent, pace, how much at most."""
     scope, names = cfg.scope, []
@@ -96,6 +103,7 @@ def first_line(cfg: Config, rounds: int, limits: Limits) -> str:
         values = getattr(scope, key)
         more = f" and {len(values) - 3} more" if len(values) > 3 else ""
         names += [f"{key} {', '.join(values[:3])}{more}"] if values else []
+    depth = f"{scope.max_depth}{_REQUISITES[scope.requisites]}"
     delay_s = cfg.politeness.delay_s
     pace = f"one request a host every {delay_s:g} s" if delay_s else "no delay between requests"
     most = [f"{rounds} round{'s' if rounds > 1 else ''} of at most {cfg.round.max_urls:,} URLs"]
@@ -103,7 +111,7 @@ def first_line(cfg: Config, rounds: int, limits: Limits) -> str:
     most += [f"{limits.minutes:g} minutes"] if limits.minutes else []
     most += [f"{limits.body_bytes:,} bytes"] if limits.body_bytes else []
     return (
-        f"in scope: {'; '.join(names) or 'the whole web'}, to depth {scope.max_depth}. Agent:"
+        f"in scope: {'; '.join(names) or 'the whole web'}, to depth {depth}. Agent:"
         f" {cfg.agent.user_agent}. Pace: {pace} (robots.txt may ask for more). At most:"
         f" {', '.join(most)}."
     )

@@ -1,4 +1,5 @@
-"""The requests of a slot: a page (or sitemap, feed), a page's scripts and data, a robots.txt."""
+"""The requests of a slot: a page (or sitemap, feed,
+requisite), a page's scripts and data, a robots.txt."""
 
 from __future__ import annotations
 
@@ -48,10 +49,10 @@ class Handlers:
         self._cookie_hosts = frozenset(h.lower() for h in setup.cfg.fetch.cookie_hosts)
 
     async def fetch_page(self, ticket: Send) -> None:
-        """Fetch a page, sitemap or feed. Raises LeaseLost and what the ledger raises."""
+        """Fetch a page, sitemap, feed or requisite. Raises LeaseLost and what the ledger raises."""
         job = ticket.job
         item, url = job.item, job.url
-        limits = {} if item.kind == "page" else self._sitemap_limits()
+        limits = self._limits(item.kind)
         answer = await self._sender.fetch(url, item.etag, item.last_modified, **limits)
         await self._sender.settle(ticket, answer)
         is_conditional = bool(conditional_headers(item.etag, item.last_modified))
@@ -117,7 +118,12 @@ class Handlers:
             self._policy,
         )
 
-    def _sitemap_limits(self) -> dict[str, Any]:
+    def _limits(self, kind: str) -> dict[str, Any]:
+        """What is asked of the answer for a row of this kind, where it is no page."""
+        if kind == "page":
+            return {}
+        if kind == "requisite":
+            return {"accept": _SUB_ACCEPT, "content_types": ()}
         return {
             "accept": _SITEMAP_ACCEPT,
             "content_types": (),

@@ -11,7 +11,7 @@ from typing import Any
 
 from crawlkit.engine.frame import Frame
 from crawlkit.rules.frontier.claims import HINT_SOURCES, HINTED
-from crawlkit.rules.frontier.lifecycle import DUPLICATE
+from crawlkit.rules.frontier.lifecycle import DUPLICATE, FETCH_KIND
 from crawlkit.rules.frontier.schedule import FORCED
 from crawlkit.rules.render.waiting_pages import due_sql
 from crawlkit.tables import TABLES
@@ -94,9 +94,7 @@ _PLACED = f"""
     ),
     placed AS (
         SELECT *, min(depth) OVER (PARTITION BY url_key) AS min_depth,
-            coalesce(
-                max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
-                OVER (PARTITION BY url_key), 'page') AS named_kind,
+            {FETCH_KIND.replace("$1", "OVER (PARTITION BY url_key)")} AS named_kind,
             row_number() OVER (PARTITION BY url_key ORDER BY
                 CASE WHEN kind = 'state' THEN 0 ELSE 1 END,
                 CASE WHEN kind = 'state' THEN updated_no END DESC,

@@ -166,6 +166,7 @@ def count_planned(fetch_list: Frame, buckets: int) -> dict[str, Any]:
             count(CASE WHEN kind = 'sitemap' THEN 1 END) AS sitemaps,
             count(CASE WHEN kind = 'feed' THEN 1 END) AS feeds,
             count(CASE WHEN kind = 'render' THEN 1 END) AS renders,
+            count(CASE WHEN kind = 'requisite' THEN 1 END) AS requisites,
             count(DISTINCT host) AS hosts, max(slot) AS top_slot,
             array_sort(collect_set(CASE WHEN region <> '' THEN region END)) AS regions
         FROM {fetch_list}

@@ -1,6 +1,7 @@
 """parse: WARC records of a round's captures -> pages, links, found rows and rejects.
 
-Contract: it never asks the network (G4); items in = pages + redirects + rejects by reason. The
+Contract: it never asks the network (G4); items in = pages + redirects + style
+sheets + rejects by reason. The
 tasks write the tables' data files themselves (parsing/table_files.py), and only found rows, counts
 and the names of the files travel through Spark.
 """
@@ -24,6 +25,7 @@ from crawlkit.parsing.schemas import FOUND, ITEM_COLUMNS, PARSED_SCHEMA, WRITTEN
 from crawlkit.parsing.sitemap import read_robots_sitemaps
 from crawlkit.parsing.table_files import CountedBatches, Writer, write_tables
 from crawlkit.rules.frontier.claims import believed_sql
+from crawlkit.rules.frontier.lifecycle import FETCH_KIND
 from crawlkit.rules.robots.opt_outs import page_signals, robots_reserves, robots_signals
 from crawlkit.stages.arrow import Row, map_rows
 from crawlkit.tables import TABLES, Column
@@ -58,6 +60,10 @@ _OF_ITEM = {  # columns of an item that are not its capture's
         for name, stored in _PLACES.items()
     },
 }
+# of requisites style sheets alone are read, and where redirects lead
+_NAMES_URLS = (
+    "(c.kind <> 'requisite' OR c.outcome = 'redirected' OR lower(c.content_type) LIKE 'text/css%')"
+)
 
 
 def to_parse(
@@ -95,7 +101,7 @@ def to_parse(
         LEFT JOIN {{vouching}} AS v ON c.url = v.url
         LEFT JOIN {{reserving}} AS s ON regexp_extract(c.url, '^[a-z]+://[^/]+', 0) = s.origin
         WHERE c.is_outcome AND c.kind <> 'robots' AND c.outcome IN ('fetched', 'redirected')
-            AND (c.record_type IN ({_OWN_RECORD}) OR o.warc_filename IS NOT NULL)
+            AND (c.record_type IN ({_OWN_RECORD}) OR o.warc_filename IS NOT NULL) AND {_NAMES_URLS}
     """
     frames = {"host_ranks": host_ranks, "vouching": vouching, "reserving": reserving}
     return engine.query(query, captures=captures, fetchlist=fetchlist, **frames)
@@ -297,8 +303,7 @@ def keep_found(flat: Frame, hostdb: Frame, round_id: str, round_no: int, now: fl
     query = f"""
         WITH placed AS (
             SELECT *,
-                coalesce(max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
-                    OVER (PARTITION BY url_key), 'page') AS special,
+                {FETCH_KIND.replace("$1", "OVER (PARTITION BY url_key)")} AS special,
                 max(due_at) OVER (PARTITION BY url_key) AS due,
                 row_number() OVER (PARTITION BY url_key
                     ORDER BY depth, redirects, parent_key, url) AS place
@@ -325,10 +330,10 @@ def count_parsed(counted: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for r in counted:
         counts[r["what"]][r["reason"]] += r["n"]
-    pages, redirects = counts["pages"][""], counts["redirects"][""]
+    pages, others = counts["pages"][""], counts["others"][""]
     return {
         "rows_in": counts["items"][""],
-        "rows_out": pages + redirects,
+        "rows_out": pages + others,
         "rejected": dict(counts["rejected"]),
         "pages": pages,
         "links": counts["links"][""],

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from crawlkit.engine.frame import Batches, Frame, Tasks
 from crawlkit.rules.duplicates.clusters import IS_COPY
+from crawlkit.rules.requisites.page_requisites import KINDS_SQL
 from crawlkit.rules.url.canonical import host_sql
 from crawlkit.rules.url.params import Seen, propose_params
 from crawlkit.tables.ddl import arrow_schema
@@ -40,6 +41,7 @@ def page_ranks(links: Frame, round_no: int) -> Frame:
             count(DISTINCT {_FROM_HOST}) AS inlink_hosts, {round_no} AS round_no
         FROM {{links}}
         WHERE refused IS NULL AND to_key IS NOT NULL AND from_key <> to_key
+            AND kind NOT IN ({KINDS_SQL})
         GROUP BY to_key
     """
     return links.engine.query(query, links=links)
@@ -53,7 +55,7 @@ _HOST_RANKS = f"""
         SELECT to_host AS host, count(DISTINCT from_host) AS inlink_hosts
         FROM (
             SELECT to_host, {_FROM_HOST} AS from_host FROM {{links}}
-            WHERE refused IS NULL AND to_host IS NOT NULL
+            WHERE refused IS NULL AND to_host IS NOT NULL AND kind NOT IN ({KINDS_SQL})
         ) AS named
         WHERE from_host <> to_host GROUP BY to_host
     ),

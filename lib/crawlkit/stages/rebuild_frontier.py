@@ -14,7 +14,9 @@ from functools import partial
 
 from crawlkit.config import Config
 from crawlkit.engine.frame import Frame, Tasks
+from crawlkit.rules.frontier.lifecycle import FETCH_KIND
 from crawlkit.rules.frontier.replay import FETCHED, ORDERED, READ, replay
+from crawlkit.rules.requisites.page_requisites import KINDS_SQL
 from crawlkit.rules.url.domains import host_bucket, registered_domain
 from crawlkit.stages.arrow import Row, map_rows
 from crawlkit.stages.update import seen_of
@@ -114,25 +116,25 @@ def link_events(links: Frame, captures: Frame, rounds: Frame) -> Frame:
     )
     event = {name: f"b.{name}" for name in same}
     event |= {"no": "r.no", "now": "r.now", "phase": str(READ), "seq": "0"}
-    event["fetch_kind"] = "coalesce(b.special, 'page')"
+    event["fetch_kind"] = "b.special"
     query = f"""
         WITH named AS (
             SELECT l.to_key AS url_key, l.round_id, l.to_url AS url, l.sent_url, l.n,
-                CASE WHEN l.kind IN ('redirect', 'canonical') THEN l.kind ELSE 'link' END AS source,
+                CASE WHEN l.kind IN ('redirect', 'canonical') THEN l.kind
+                    WHEN l.kind IN ({KINDS_SQL}) THEN 'requisite' ELSE 'link' END AS source,
                 coalesce(c.planned_depth, 0)
-                    + CASE WHEN l.kind = 'redirect' THEN 0 ELSE 1 END AS depth,
-                CASE WHEN l.kind = 'redirect' THEN coalesce(c.planned_redirects, 0) + 1
-                    ELSE 0 END AS redirects,
+                    + CASE WHEN l.kind IN ('redirect', {KINDS_SQL}) THEN 0 ELSE 1 END AS depth,
+                CASE WHEN l.kind = 'redirect' OR c.kind = 'requisite'
+                    THEN coalesce(c.planned_redirects, 0) + 1 ELSE 0 END AS redirects,
                 l.from_key AS parent_key,
                 CASE WHEN l.kind = 'feed' THEN 'feed' WHEN l.kind = 'redirect' THEN c.kind
-                    ELSE 'page' END AS fetch_kind
+                    WHEN l.kind IN ({KINDS_SQL}) THEN 'requisite' ELSE 'page' END AS fetch_kind
             FROM {{links}} AS l JOIN {{captures}} AS c ON l.capture_id = c.capture_id
             WHERE l.refused IS NULL AND l.to_key IS NOT NULL
         ),
         best AS (
             SELECT *,
-                max(CASE WHEN fetch_kind <> 'page' THEN fetch_kind END)
-                    OVER (PARTITION BY url_key, round_id) AS special,
+                {FETCH_KIND.replace("$1", "OVER (PARTITION BY url_key, round_id)")} AS special,
                 row_number() OVER (PARTITION BY url_key, round_id
                     ORDER BY depth, redirects, parent_key, url, source, n) AS place
             FROM named

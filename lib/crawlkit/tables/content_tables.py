@@ -15,7 +15,7 @@ capture_id string | round-slot-attempt-number
 round_id string | round
 url_key binary | key of the requested URL
 url string | requested URL
-kind string | page, robots, sitemap, feed, render, or subresource (of a page in a browser)
+kind string | page, robots, sitemap, feed, requisite, render, or subresource (in a browser)
 host string | host
 slot int | fetch task
 attempt int | attempt of the task; -1: no attempt came to it
@@ -159,7 +159,7 @@ to_host string | host of the target
 anchor string | anchor text
 rel string | rel
 hreflang string | language of the target, as given
-kind string | a, area, canonical, redirect, image, state (inlined JSON) ...
+kind string | a, area, canonical, redirect, image, requisite, state (inlined JSON) ...
 refused string | reason why it does not enter the frontier
 sent_url string | how it is requested: as the page spells it, where that is not to_url
 """,

@@ -14,10 +14,10 @@ state string | queued, fetched, redirected, retrying, robots_skipped, refused or
 priority_class int | 0 critical, 1 high, 2 normal, 3 low
 boost double | points added to the score by seeds, hints and operators
 depth int | links from a seed
-redirects int | hops of the redirect chain that led here
+redirects int | hops of the redirect chain (or of style sheets) that led here
 parent_key binary | url_key of the page on which it was first found
-source string | seed, link, redirect, canonical, sitemap, feed, import, hint, websub, operator ...
-fetch_kind string | page, sitemap or feed: how its answer is read
+source string | seed, link, redirect, canonical, requisite, sitemap, feed, import, hint, websub ...
+fetch_kind string | page, sitemap, feed or requisite (of pages): how its answer is read
 metadata string | what was given with it as a seed: source, time and other keys (JSON); else null
 first_seen timestamp | when it was first found
 last_fetch timestamp | nominal time of the last round in which a request got an answer
@@ -176,7 +176,7 @@ round_id string | round
 slot int | fetch task
 region string | region that fetches it; empty: there are none
 rank bigint | order inside the slot
-kind string | page, robots, sitemap, feed or render
+kind string | page, robots, sitemap, feed, requisite or render
 origin string | scheme://host[:port]
 class string | class of its host
 score double | priority score

@@ -4,7 +4,7 @@ import pytest
 from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.page.links import (
     MAX_LINKS,
-    _Known,
+    KnownReferences,
     base_url,
     parse_refresh,
     read_links,
@@ -213,7 +213,7 @@ def test_a_plain_reference_is_what_the_whole_way_makes_of_it(base, policy, refer
         expected = url, None, as_found(reference, url, base, policy)
     except Refused as e:
         expected = reference, e.reason, None
-    assert _Known(base, "utf-8", policy)[reference] == expected
+    assert KnownReferences(base, "utf-8", policy)[reference] == expected
 
 
 @given(BASES)

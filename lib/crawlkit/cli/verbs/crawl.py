@@ -30,6 +30,7 @@ from crawlkit.cli.seed_options import (
     MaxDepth,
     MaxMinutes,
     MaxPages,
+    Requisites,
     Sample,
     SampleCommand,
     ScopeKind,
@@ -90,6 +91,7 @@ def crawl(
     data: Data = DEFAULT_DATA,
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=100_000, help=ROUNDS_HELP)] = 3,
     scope: ScopeKind = None,
+    requisites: Requisites = False,
     max_pages: MaxPages = None,
     max_depth: MaxDepth = None,
     max_minutes: MaxMinutes = None,
@@ -111,7 +113,8 @@ def crawl(
     """
     started, nominal = time.time(), None if now is None else parse_now(now)
     with contextlib.ExitStack() as stack:
-        settings = read_settings(data, config, set_, engine)
+        sets = [*(set_ or []), *(["scope.requisites=any"] if requisites else [])]
+        settings = read_settings(data, config, sets, engine)
         given = read_seeds(seeds, settings.config.s3) if seeds else ()
         lines = [*(urls or []), *given]
         if sample is not None:

@@ -5,7 +5,7 @@ Rows are dicts with the columns of `crawldb`, times as Unix seconds. The new row
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crawlkit.config import Config
@@ -49,6 +49,12 @@ GIVEN_BACK = "given_back"  # flag: a task died with it, so it comes with those o
 RENDER_AGAIN = ("render_again", "render_again_2")  # flags: rendered once, twice more
 DUPLICATE = "duplicate_of"  # flag: another page represents its cluster
 TOO_LONG = "redirect_too_long"  # flag: its redirect was not followed
+# What a URL is fetched as when it is named as several: a sitemap or feed before a page, a page
+# before a requisite of pages. SQL; $1 is the window
+FETCH_KIND = (
+    "coalesce(max(CASE WHEN fetch_kind IN ('feed', 'sitemap') THEN fetch_kind END) $1,"
+    " min(coalesce(fetch_kind, 'page')) $1)"
+)
 TRANSIENT_FLAGS = {
     "noindex",
     "nofollow",
@@ -110,9 +116,15 @@ def found_row(  # noqa: PLR0913 - the columns a new row can differ in
     }
 
 
+def fetch_kind_of(kinds: Iterable[str | None]) -> str:
+    """FETCH_KIND of all kinds as which a URL is named."""
+    named = {kind or "page" for kind in kinds}
+    return max(named - {"page", "requisite"}, default=min(named))
+
+
 def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
     """Whether the content differs from the stored copy: by the text digest, or without text the
-    body's.
+    body's (of a requisite the payload's).
 
     None is no evidence: a first fetch's counterpart is missing or one of the two is a cut body.
     """
@@ -120,6 +132,9 @@ def has_changed(row: Mapping[str, Any], seen: Mapping[str, Any]) -> bool | None:
         seen.get("record_type") == "revisit" and seen.get("own_digest")
     ):
         return False
+    if row.get("fetch_kind") == "requisite" and not seen.get("truncated"):  # its body is not read
+        digests = row.get("payload_digest"), seen.get("payload_digest")
+        return digests[0] != digests[1] if all(digests) else None
     if row.get("body_sha256") is None or seen.get("truncated"):
         return None
     if row.get("text_sha256") and seen.get("text_sha256"):

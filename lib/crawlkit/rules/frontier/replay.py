@@ -13,7 +13,14 @@ from typing import Any
 from crawlkit.config import Config
 from crawlkit.outcomes import State
 from crawlkit.rules.frontier.claims import HINT_SOURCES, HINTED
-from crawlkit.rules.frontier.lifecycle import Row, due_again, found_row, is_settled, next_row
+from crawlkit.rules.frontier.lifecycle import (
+    Row,
+    due_again,
+    fetch_kind_of,
+    found_row,
+    is_settled,
+    next_row,
+)
 from crawlkit.rules.frontier.schedule import FORCED
 from crawlkit.rules.url.canonical import host_of
 from crawlkit.rules.url.domains import host_bucket, registered_domain
@@ -40,10 +47,7 @@ def replay(key: bytes, events: Iterable[Mapping[str, Any]], cfg: Config) -> Row:
         if row is None:
             row = _first(key, e, cfg)
         row["depth"] = min(d for d in (row["depth"], e["depth"]) if d is not None)
-        if e["fetch_kind"] not in (None, "page"):
-            row["fetch_kind"] = max(
-                e["fetch_kind"], row["fetch_kind"] if row["fetch_kind"] != "page" else ""
-            )
+        row["fetch_kind"] = fetch_kind_of((row["fetch_kind"], e["fetch_kind"]))
         if e["seen"] is None:
             _take_sighting(row, e, state_no)
             continue

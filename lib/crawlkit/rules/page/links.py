@@ -154,7 +154,7 @@ def read_links(
         for tag, href, rel, text, _ in doc.anchors
     ]
     out.links += [resolver.link(tag, src) for tag, src in doc.frames[:MAX_LINKS]]
-    _images(out, doc, _Known(base, encoding, policy, spells=False))
+    _images(out, doc, KnownReferences(base, encoding, policy, spells=False))
     named = (link for link in out.links if link.kind == "alternate" and not link.refused)
     out.alternates = [(link.hreflang, link.url) for link in named if link.hreflang]
     out.dropped = max(0, len(out.links) - MAX_LINKS) + doc.anchors_dropped
@@ -168,7 +168,7 @@ def anchor_urls(
     """Canonical URLs of the `a` and `area` elements of a document at the canonical address `url`,
     in order, with repeats.
     """
-    known = _Known(base_url(doc.base_href, url, policy), encoding, policy, spells=False)
+    known = KnownReferences(base_url(doc.base_href, url, policy), encoding, policy, spells=False)
     found = [known[anchor.href] for anchor in doc.anchors]
     return [url for url, refused, _ in found if refused is None]
 
@@ -195,7 +195,7 @@ def base_url(href: str | None, url: str, policy: UrlPolicy = DEFAULT_POLICY) -> 
 _Resolved = tuple[str, Reason | None, str | None]
 
 
-class _Known(dict[str, _Resolved]):
+class KnownReferences(dict[str, _Resolved]):
     """References of one document -> canonical URL, or as written and why it is refused; and, if it
     spells, how it is requested where that is not the canonical URL.
 
@@ -247,7 +247,7 @@ def _prefixes(base: str, policy: UrlPolicy) -> tuple[str, str]:
 
 class _Resolver:
     def __init__(self, base: str, encoding: str, policy: UrlPolicy) -> None:
-        self.resolve = _Known(base, encoding, policy).__getitem__
+        self.resolve = KnownReferences(base, encoding, policy).__getitem__
 
     def link(
         self,
@@ -351,7 +351,7 @@ def _refreshes(
             out.refresh = Refresh(link.url, parsed[0])
 
 
-def _images(out: PageLinks, doc: Document, known: _Known) -> None:
+def _images(out: PageLinks, doc: Document, known: KnownReferences) -> None:
     seen: dict[str, str] = {}
     left = MAX_LINKS  # references looked at: a srcset may hold millions
     for image in doc.images[:MAX_LINKS]:

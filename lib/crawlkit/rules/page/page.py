@@ -23,6 +23,7 @@ from crawlkit.rules.page.other_formats import Extract, image_size, plain_text
 from crawlkit.rules.page.structured_data import json_ld, microdata, rdfa
 from crawlkit.rules.render.inlined_state import InlinedState, read_state
 from crawlkit.rules.render.needs_js import MIN_TEXT_CHARS, needs_js
+from crawlkit.rules.requisites.page_requisites import take_requisites
 from crawlkit.rules.robots.meta import RobotsDirectives, robots_directives
 from crawlkit.rules.text.main_text import main_text
 from crawlkit.rules.text.page_kind import page_kind
@@ -58,6 +59,7 @@ class Page:
     error: str | None = None  # why the text is missing or only a part
     page_kind: str | None = None  # rules/text/page_kind.py
     needs_js: str | None = None  # why it needs a browser (rules/render/needs_js.py)
+    requisites: Sequence[Link] = ()  # what it loads, where that is asked for
 
     @property
     def title(self) -> str | None:
@@ -80,17 +82,19 @@ def parse_page(
     agent: str = "crawlkit",
     policy: UrlPolicy = DEFAULT_POLICY,
     plugins: Mapping[str, Extract] = MappingProxyType({}),
+    requisites: bool = False,
 ) -> Page:
     """Reads a body (content codings undone) that was fetched at the canonical address `url`.
 
     `headers`: fields of the answer, for Link, Refresh, X-Robots-Tag and Content-Language. `agent`:
-    our robots token. `plugins`: extractors of text by media type. Native readers of PDF are reached
+    our robots token. `plugins`: extractors of text by media type. `requisites`: what the page loads
+    is wanted too (then no image is among the links). Native readers of PDF are reached
     through here: a caller that meets hostile PDFs isolates the call.
     """
     kind = kind_of(body, content_type)
     digest = hashlib.sha256(body).hexdigest()
     if kind == "html":
-        return _html_page(body, digest, url, content_type, headers, agent, policy)
+        return _html_page(body, digest, url, content_type, headers, agent, policy, requisites)
     robots = robots_directives((), headers, agent)
     links = _without_nofollow(read_links(Document(), url, headers, policy=policy), robots)
     plain = plain_text(body, kind, content_type, plugins)
@@ -135,6 +139,7 @@ def _html_page(
     headers: Headers,
     agent: str,
     policy: UrlPolicy,
+    requisites: bool,
 ) -> Page:
     markup, encoding = decode_utf8(body, content_type)
     doc = read_html(markup)
@@ -145,6 +150,7 @@ def _html_page(
     )
     all_links = read_links(doc, url, headers, encoding.name, policy)
     all_links.links += _state_links(state, all_links.base, policy)
+    loaded = take_requisites(all_links, doc, encoding.name, policy) if requisites else ()
     links = _without_nofollow(all_links, robots)
     found_json, bad_json = json_ld(doc.json_ld)
     structured: dict[str, Any] = {"json_ld": found_json}
@@ -171,6 +177,7 @@ def _html_page(
         tuple(flags),
         page_kind=kind,
         needs_js=needs_js(markup, doc, len(state.text), len(state.links)),
+        requisites=loaded,
     )
 
 

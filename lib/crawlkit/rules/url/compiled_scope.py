@@ -54,6 +54,12 @@ class Scope:
             frozenset(end.lower() for end in config.skip_extensions),
         )
 
+    def for_requisites(self) -> Scope:
+        """What judges requisites of pages: of any host where scope.requisites says so."""
+        if self.config.requisites != "any":
+            return self
+        return replace(self, hosts=frozenset(), domains=(), prefixes=())
+
 
 class Prefix(NamedTuple):
     """The start of the URLs that are in scope, read by the rules of the URLs themselves.
