@@ -5,6 +5,7 @@ JSON`.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from crawlkit.slot.run import run_slot
 from tests.slot.slotweb import plan, s3_io, slot_io
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     given = json.load(sys.stdin)
     print("started", flush=True)
     cfg, folder = Config.model_validate(given["config"]), Path(given["folder"])

@@ -110,6 +110,31 @@ def test_killed_at_any_moment(tmp_path, after):
         assert len({c.capture_id for c in kept(io, Capture)}) == len(kept(io, Capture))
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_answered_before_an_interrupt_is_stored(tmp_path, how):
+    """With files that are closed each minute only: nothing but what was under way is asked again.
+
+    Workers of the local engine take SIGTERM as Ctrl-C (engine/worker_main.py).
+    """
+    io = slot_io(tmp_path)
+    with SlotWeb(SITES) as web:
+        cfg = web.config(**SHORT | {"warc": {"roll_s": 60.0}})
+        child = start(tmp_path, cfg)
+        try:
+            wait_for(lambda: len(web.log) >= 10)
+            child.send_signal(how)
+            child.wait(10)
+        finally:
+            end(child)
+        asked = len(web.log)
+        safe = {c.url for c in kept(io, Capture)}
+        assert asked - len(HOSTS) <= len(safe) <= asked
+        counts = run_slot(plan(URLS), cfg, io)
+        assert counts["done_before"] == len(safe) and len(outcomes(io)) == ROWS
+        assert sum(n > 1 for n in requests_of(web).values()) <= 2 * len(HOSTS)
+        assert web.violations() == []
+
+
 def test_a_frozen_attempt_sends_nothing_after_it_wakes(tmp_path):
     io = slot_io(tmp_path)
     with SlotWeb(SITES) as web:

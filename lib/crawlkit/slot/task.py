@@ -87,11 +87,17 @@ class SlotTask:
                 await self._dispatch()
                 self._over.set()
             await self._finish()
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            await self._store()  # an interrupt: what has an answer is not asked for again
+            raise
         except BaseExceptionGroup as group:
             raise _first(group) from None
         finally:
             await self._renders.close()
             await self._engine.close()
+
+    async def _store(self) -> None:
+        await self._ledger.finish(self._pacer.state(h) for h in self._hosts.touched)
 
     async def _finish(self) -> None:
         """Store what has not been stored yet, and report."""
@@ -102,7 +108,7 @@ class SlotTask:
                 self._setup.round_id,
                 self._ledger.left,
             )
-        await self._ledger.finish(self._pacer.state(h) for h in self._hosts.touched)
+        await self._store()
         if isinstance(self._engine.resolver, Resolver):
             counts = self._engine.resolver.counts
             self._ledger.counts.update({f"dns_{name}": n for name, n in counts.items()})
