@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+RECENT_S = 30.0  # what a running fetch says of its rate is about so long
+
 
 @dataclass(slots=True)
 class FetchItem:

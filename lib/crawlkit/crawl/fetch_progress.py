@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from crawlkit.adapters.store.objects import ObjectMissing, Objects
+from crawlkit.model import RECENT_S
 
 SUMS = ("queued", "in_flight", "done", "failed", "bytes")
 SHOWN = 10  # hosts
@@ -36,7 +37,7 @@ def read_progress(
     began = min(float(r.get("began", now)) for r in rows)
     last = max(float(r.get("at", now)) for r in rows)
     elapsed_s = max(last - began, 0.001)
-    recent = [r["recent"] for r in rows if r.get("recent") and r["recent"][0] > 0]
+    recent = [*_recent(rows, last)]
     waiting = sorted(_waiting(rows), key=lambda w: (-w["wait_s"], -w["urls"], w["host"]))[:SHOWN]
     slowest = sorted(
         ((float(ms), str(host)) for r in rows for host, ms in r.get("slowest", ())), reverse=True
@@ -61,14 +62,27 @@ def read_progress(
     }
 
 
+def _recent(rows: list[dict[str, Any]], last: float) -> Iterator[tuple[float, int, int]]:
+    """Seconds, rows and bytes of the last half minute; a task that has ended does nothing since."""
+    for row in rows:
+        seconds, done, size = row.get("recent") or (0.0, 0, 0)
+        idle_s = last - float(row.get("at", last))
+        if seconds > 0 and idle_s < RECENT_S:
+            yield seconds + idle_s, done, size
+
+
 def _eta_s(queued: int, rates: dict[str, Any], waiting: list[dict[str, Any]]) -> float | None:
-    """Seconds to go: no less than the longest queue takes at its pace."""
+    """Seconds to go: what the longest queue takes at its pace; where that is none, or URLs are in
+    other queues than the longest, no less than all take at the present rate.
+    """
     if not queued:
         return 0.0
-    pace = rates["recent"]["pages_per_s"] or rates["pages_per_s"]
-    by_rate = queued / pace if pace > 0.01 else None
     longest = max((w["wait_s"] for w in waiting), default=0.0)
-    return None if by_rate is None else round(max(by_rate, longest), 1)
+    others = queued - sum(w["urls"] for w in waiting if w["wait_s"] > 0)
+    pace = rates["recent"]["pages_per_s"] or rates["pages_per_s"]
+    if others > 0 and pace <= 0.01:
+        return None
+    return round(max(longest, others / pace if others > 0 else 0.0), 1)
 
 
 def _waiting(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

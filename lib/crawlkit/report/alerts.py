@@ -48,6 +48,15 @@ class Alert(NamedTuple):
     needs: str | None
 
 
+def alert_text(alert: Mapping[str, Any]) -> str:
+    """An alert that fires (the fields of Alert), in a line."""
+    a = alert
+    return (
+        f"alert: {a['name']} ({a['severity']}): {a['summary']}; {a['metric']} is {a['value']:g},"
+        f" threshold {a['threshold']:g}"
+    )
+
+
 def load_rules(text: str | None = None) -> list[Rule]:
     """The shipped rules, or those of a YAML text of the same form. Raises ValueError."""
     rules = [
@@ -118,6 +127,15 @@ def _alert(rule: Rule, values: Mapping[str, float], limit: float) -> Alert:
         rule.summary,
         rule.needs,
     )
+
+
+def running_values(progress: Mapping[str, Any], min_answers: int) -> dict[str, float]:
+    """Figures of a fetch that is under way (crawl/fetch_progress.py) which alerts look at."""
+    out = {"round_workers": float(progress["slots"])}
+    if progress["done"] >= min_answers:
+        out["round_error_share"] = progress["failed"] / progress["done"]
+        out["round_pages_per_s"] = progress["pages_per_s"]
+    return out
 
 
 def round_values(

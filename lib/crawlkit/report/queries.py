@@ -11,7 +11,7 @@ from crawlkit.rules.render.waiting_pages import gained_sql, waits_sql
 # Errors, as everywhere in crawlkit: the view `errors` (observe/views.py), without what most hosts
 # do not have and no crawl misses.
 IS_ERROR = "is_outcome AND outcome IN ('failed', 'http_error', 'refused')"
-IS_MISSING = "kind IN ('robots', 'sitemap', 'feed') AND status IN (404, 410)"
+IS_MISSING = "kind IN ('robots', 'sitemap', 'feed') AND coalesce(status, 0) IN (404, 410)"
 COUNTED_ERRORS = f"(SELECT * FROM errors WHERE NOT ({IS_MISSING})) AS counted_errors"
 TABLES = (
     *("captures", "crawldb", "duplicates", "hostdb", "links", "metrics", "pages", "rejects"),

@@ -11,6 +11,7 @@ from typing import Any
 from crawlkit.adapters.lake.duckdb_reader import aggregate, frontier_counts
 from crawlkit.crawl.fetch_progress import bytes_text
 from crawlkit.outcomes import REMEDIES
+from crawlkit.report.alerts import alert_text
 from crawlkit.round.job import Job
 
 _NEXT = (
@@ -142,10 +143,6 @@ def _rounds_run(s: dict[str, Any]) -> list[str]:
         f" ({len(s['rounds'])} round(s): {', '.join(s['rounds'])})",
         *(f"  {k:<{width}}  {v:>8}" for k, v in by_count),
         *_remedies(s["outcomes"]),
-        *(
-            f"alert: {a['name']} ({a['severity']}): {a['summary']}; {a['metric']} is"
-            f" {a['value']:g}, threshold {a['threshold']:g}"
-            for a in s["alerts"]
-        ),
+        *map(alert_text, s["alerts"]),
         f"known URLs: {s['known_urls']} ({states}); due now: {s['due_now']}{later}",
     ]

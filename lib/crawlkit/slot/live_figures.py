@@ -11,10 +11,10 @@ import heapq
 from collections import deque
 from typing import Any
 
+from crawlkit.model import RECENT_S
 from crawlkit.rules.politeness.pacer import Pacer
 from crawlkit.slot.ledger import Ledger
 
-RECENT_S = 30.0
 SHOWN = 10  # hosts
 
 
@@ -23,7 +23,7 @@ class LiveFigures:
 
     def __init__(self, rows: int, ledger: Ledger, pacer: Pacer, began: float) -> None:
         self._rows, self._ledger, self._pacer, self._began = rows, ledger, pacer, began
-        self._samples: deque[tuple[float, int, int]] = deque()
+        self._samples = deque([(began, 0, 0)])
 
     def row(self, hosts: set[str], in_flight: int, now: float) -> dict[str, Any]:
         """The fields. hosts: those that were asked. in_flight: requests under way."""

@@ -162,6 +162,8 @@ def count_planned(fetch_list: Frame, buckets: int) -> dict[str, Any]:
     """The stage's counts of a written fetch list. buckets: how many were claimed."""
     query = """
         SELECT count(*) AS planned,
+            count(CASE WHEN kind <> 'robots' AND coalesce(n_fetch, 0) = 0 THEN 1 END) AS new,
+            count(CASE WHEN kind <> 'robots' AND n_fetch > 0 THEN 1 END) AS again,
             count(CASE WHEN kind = 'page' THEN 1 END) AS pages,
             count(CASE WHEN kind = 'sitemap' THEN 1 END) AS sitemaps,
             count(CASE WHEN kind = 'feed' THEN 1 END) AS feeds,
