@@ -4,7 +4,16 @@ import importlib
 import sys
 
 NAMES = ("rules", "maintext", "fetch", "rounds")
-LONG = ("dedup", "known", "overlap", "polite", "render", "soak", "zipf")  # only by name
+LONG = (
+    "dedup",
+    "known",
+    "overlap",
+    "polite",
+    "render",
+    "soak",
+    "verb_runs",
+    "zipf",
+)  # only by name
 
 
 def main(names: list[str]) -> int:

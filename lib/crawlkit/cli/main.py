@@ -128,6 +128,9 @@ def start() -> NoReturn:
         code = e.code
     except BrokenPipeError:
         code = 0
+    except KeyboardInterrupt:  # before or after the verb, which says more (cli/errors.py)
+        print("crawlkit: interrupted", file=sys.stderr)
+        code = 1
     except BaseException:
         traceback.print_exc()
         code = 1

@@ -54,11 +54,11 @@ def run(
                 f"warning: {host} is not loopback: the token crosses the network in the clear"
                 " unless a proxy with TLS is in front of it"
             )
-        say(
-            "control API and status page:"
-            f" http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}/"
-        )
         with contextlib.suppress(KeyboardInterrupt):
+            say(
+                "control API and status page:"
+                f" http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}/"
+            )
             uvicorn.Server(
                 uvicorn.Config(
                     make_app(data, cfg, token),
