@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -88,3 +89,15 @@ def test_values_of_a_table_are_for_people(data):
 def test_what_is_no_url_cannot_be_explained(data):
     done = call("explain", "nonsense", "--data", data)
     assert done.code == 2 and "refused: url_invalid" in done.out
+
+
+def test_a_damaged_file_of_a_table_is_named_as_one(data, tmp_path):
+    copy = tmp_path / "site"
+    shutil.copytree(data, copy)
+    for file in (copy / "tables/captures").rglob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:-8] + bytes(8))  # its footer
+    for words in (("sql", URLS), ("export", "csv", "captures", "--out", tmp_path / "x.csv")):
+        done = call(*words, "--data", copy)
+        assert done.code == 2 and "SQL" not in done.err, done.err
+        assert done.err.startswith("crawlkit: table captures cannot be read: ")
+        assert "restore its folder tables/captures from a copy" in done.err

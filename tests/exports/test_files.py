@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from crawlkit.exports.wet import export_wat, export_wet
 from typer.testing import CliRunner
 from warcio.archiveiterator import ArchiveIterator
 
+from tests.cli.call import call
 from tests.exports import sample
 from tests.outside import run_tool
 from tests.servers.s3_server import moto
@@ -123,6 +125,32 @@ def test_wacz(source, data, tmp_path):
         assert len(lines) == 9
     export_wacz(source, tmp_path / "again.wacz", title="A site", with_text=True)
     assert path.read_bytes() == (tmp_path / "again.wacz").read_bytes()
+
+
+def test_wacz_leaves_out_what_a_cut_warc_file_has_lost(tmp_path):
+    """The last record of one file is cut: it is told, and no index names it."""
+    sample.make(tmp_path / "site")
+    rows = Source(tmp_path / "site", Config()).rows(
+        "captures", ["url", "warc_filename", "warc_record_offset", "warc_record_length"]
+    )
+    last = max((r for r in rows if r["warc_filename"]), key=lambda r: r["warc_record_offset"])
+    (warc,) = (tmp_path / "site/warc").rglob(last["warc_filename"])
+    end = last["warc_record_offset"] + last["warc_record_length"]
+    os.truncate(warc, end - 5)
+    out = tmp_path / "cut.wacz"
+    done = call("export", "wacz", "--data", tmp_path / "site", "--out", out, "--json")
+    assert done.code == 1
+    said = done.said
+    assert (said["damaged"], len(said["damaged_examples"])) == (1, 1)
+    assert said["damaged_examples"][0].endswith(f"a record ends at byte {end} of {end - 5}")
+    with zipfile.ZipFile(out) as z:
+        index = gzip.decompress(z.read("indexes/index.cdx.gz")).decode()
+    offsets = {
+        json.loads(line.split(" ", 2)[2])["offset"]
+        for line in index.splitlines()
+        if last["warc_filename"] in line
+    }
+    assert offsets and str(last["warc_record_offset"]) not in offsets
 
 
 def test_wacz_is_valid_to_its_own_checker(source, tmp_path):

@@ -47,6 +47,7 @@ def test_the_tutorial(tmp_path, monkeypatch):
                 done = call(*words, *more)
                 assert done.code == 0, (text, done.err)
                 shown = done.out
+                assert "  refused: " not in shown, (text, shown)
     assert len(names["pages"]) == 14
     assert len(list(csv.DictReader(open("pages.csv")))) == 14 + 1  # the sitemap
     assert (

@@ -7,6 +7,7 @@ import gzip
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl
 from crawlkit.round.job import Job
@@ -14,6 +15,7 @@ from crawlkit.stages.fold import reduce_rows
 from crawlkit.upkeep.imports import import_lists as imports
 from crawlkit.upkeep.imports.import_lists import import_file, import_ranks
 
+from tests.cli.call import call
 from tests.frames import collect
 
 NOW = 1_790_000_000.0
@@ -225,3 +227,27 @@ def test_files_that_are_no_such_list_are_refused_before_a_row_is_written(job, tm
     with pytest.raises(ConfigError, match="No such file"):
         import_file(job, "urls", tmp_path / "none", NOW)
     assert not job.tables.exists("crawldb_log")
+
+
+@pytest.mark.waits
+def test_a_list_gives_a_crawl_without_scope_its_own(tmp_path):
+    path, site = tmp_path / "list.cdxj", tmp_path / "site"
+    hosts = ("www.a.example", "b.example")
+    path.write_text("".join(f'x 2020 {{"url": "http://{host}/1"}}\n' for host in hosts))
+    done = call("import", "cdxj", path, "--data", site, "--json")
+    assert done.code == 0 and done.said["added"] == 2, done.err
+    assert f"in scope from now on, by {path}: a.example, b.example" in done.err
+    kept = yaml.safe_load((site / "crawl.yaml").read_text())
+    assert kept["scope"] == {"domains": ["a.example", "b.example"]}
+    (tmp_path / "urls").write_text("http://c.example/\n")
+    later = call("import", "urls", tmp_path / "urls", "--data", site, "--json")
+    assert (later.said["added"], later.said["refused"]) == (0, 1)  # it has a scope now
+
+
+@pytest.mark.waits
+def test_scope_any_of_a_list(tmp_path):
+    (tmp_path / "urls").write_text("http://c.example/\n")
+    words = ("--data", tmp_path / "site", "--scope", "any")
+    assert call("import", "urls", tmp_path / "urls", *words).code == 0
+    assert yaml.safe_load((tmp_path / "site/crawl.yaml").read_text())["scope"]["any"] is True
+    assert call("import", "ranks", tmp_path / "urls", *words).code == 2

@@ -24,6 +24,7 @@ from crawlkit.version import __version__
 VERSION = "1.1.1"
 BLOCK_LINES = 300
 _PIECE = 1 << 20
+_PLACE = ("warc_filename", "warc_record_offset", "warc_record_length")
 _DATE = (1980, 1, 1, 0, 0, 0)  # of the ZIP entries: the same crawl gives the same file
 
 
@@ -37,17 +38,21 @@ def export_wacz(
 ) -> dict[str, Any]:
     """Write one WACZ file of a crawl or of one round.
 
-    `with_text`: the pages list holds their text.
+    `with_text`: the pages list holds their text. Records that lie beyond the end of their WARC
+    file, which was cut, are in no index and counted (`damaged`), with some examples.
     """
     where = REPLAYED
     if round_id is not None:
         where &= ds.field("round_id") == source.rounds(round_id)[0]
-    rows = source.rows("captures", ["capture_id", "started", "warc_filename"], where)
+    rows = source.rows("captures", ["capture_id", "started", *_PLACE], where)
     left_out = withheld(source)  # their bytes are in the WARC files; no page and no index has them
     captures = {r["capture_id"]: r for r in rows if r["capture_id"] not in left_out}
+    cut: dict[str, str] = {}
     indexed = (r for r in source.rows("captures", COLUMNS, where) if r["capture_id"] in captures)
     with atomic(out) as f, zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as z:
         resources = [*_archives(z, source, {r["warc_filename"] for r in captures.values()})]
+        cut = _cut_records(captures, {r["path"]: r["bytes"] for r in resources})
+        captures = {name: r for name, r in captures.items() if name not in cut}
         resources += _index(z, map(entry_line, indexed))
         pages = _pages(source, captures, round_id, with_text)
         resources.append(_add(z, "pages/pages.jsonl", _page_lines(pages, with_text)))
@@ -57,7 +62,20 @@ def export_wacz(
         "bytes": os.path.getsize(out),
         "records": len(captures),
         "resources": len(resources),
+        "damaged": len(cut),
+        "damaged_examples": [*cut.values()][:5],
     }
+
+
+def _cut_records(captures: dict[str, dict[str, Any]], sizes: dict[str, int]) -> dict[str, str]:
+    """capture_id -> what is wrong, of records that end beyond their file. sizes: of the entries."""
+    found = {}
+    for name, r in captures.items():
+        size = sizes[f"archive/{r['warc_filename']}"]
+        end = (r["warc_record_offset"] or 0) + (r["warc_record_length"] or 0)
+        if end > size:
+            found[name] = f"{r['warc_filename']}: a record ends at byte {end} of {size}"
+    return found
 
 
 def _archives(z: zipfile.ZipFile, source: Source, names: set[str]) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from crawlkit.adapters.lake.delta import Tables
-from crawlkit.adapters.lake.table_reader import Part
+from crawlkit.adapters.lake.table_reader import Part, TableError
 from crawlkit.engine.local_engine import prepare
 from crawlkit.tables import TABLES
 
@@ -96,7 +96,7 @@ def lock(db: duckdb.DuckDBPyConnection) -> None:
 
 
 def find(db: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
-    """The relation of a SELECT. Raises QueryError."""
+    """The relation of a SELECT. Raises QueryError, TableError."""
     try:
         found = db.sql(query)
     except duckdb.Error as e:
@@ -111,7 +111,7 @@ def stream(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a SELECT in batches, at least one (which tells the columns).
 
-    Raises QueryError.
+    Raises QueryError, TableError.
     """
     found = find(db, query)
     try:
@@ -125,8 +125,20 @@ def stream(
         raise _refusal(e) from None
 
 
-def _refusal(e: duckdb.Error) -> QueryError:
-    return QueryError((str(e).splitlines() or [type(e).__name__])[0])
+# how DuckDB says that Arrow could not read the files of a table
+_UNREAD = re.compile(
+    r"reading the stream registered as '(\w+)' failed: (?:Invalid: |IOError: )?(.*)"
+)
+
+
+def _refusal(e: duckdb.Error) -> QueryError | TableError:
+    """Of the query, or of a table whose files are damaged."""
+    text = (str(e).splitlines() or [type(e).__name__])[0]
+    if (m := _UNREAD.search(text)) is None:
+        return QueryError(text)
+    return TableError(
+        f"table {m[1]} cannot be read: {m[2]:.300}; restore its folder tables/{m[1]} from a copy"
+    )
 
 
 def _tables_of(query: str, views: Mapping[str, str]) -> dict[str, str]:

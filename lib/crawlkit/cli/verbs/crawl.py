@@ -120,7 +120,8 @@ def crawl(
         if sample is not None:
             web = stack.enter_context(serve() if sample == SAMPLE else serve(sample))
             settings = settings.with_passing(web.config_sets(), "--sample")
-            lines = lines or list(web.seeds)
+            has_begun = bool(Crawl(data, settings.config).round_ids())  # go on with what is due
+            lines = lines or ([] if has_begun else list(web.seeds))
         if max_depth is not None:
             settings = settings.with_passing([f"scope.max_depth={max_depth}"], "--max-depth")
         settings = set_scope(settings, lines, scope, tell)

@@ -87,13 +87,13 @@ def _run(
     as_json: bool,
     work: Callable[[Source], dict[str, Any]],
 ) -> None:
-    emit(work(Source(data, read_config(data, config, sets))), as_json, to_json)
+    _emit(work(Source(data, read_config(data, config, sets))), as_json)
 
 
-def _index_files(warcs: list[Path], out: Path, zipnum: int, as_json: bool) -> None:
-    done = index_warcs(warcs, out, zipnum)
+def _emit(done: dict[str, Any], as_json: bool) -> None:
+    """Print what was done; exit code 1 if records are damaged."""
     emit(done, as_json, to_json)
-    if done["damaged"]:
+    if done.get("damaged"):
         raise typer.Exit(1)
 
 
@@ -138,7 +138,7 @@ def cdxj(
     """
     name = "cdx" if zipnum else "index.cdxj"
     if warc:
-        _index_files(warc, _out(data, out, name), zipnum, as_json)
+        _emit(index_warcs(warc, _out(data, out, name), zipnum), as_json)
     else:
         _run(
             data,
@@ -201,7 +201,8 @@ def wacz(
     set_: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """One WACZ file: WARC files, index and pages, for replay in a browser.
+    """One WACZ file: WARC files, index and pages, for replay in a browser. It ends with 1 if a
+    WARC file was cut: what is lost is left out of the index and counted.
 
     \b
     crawlkit export wacz --data site --out site.wacz --title "My site"

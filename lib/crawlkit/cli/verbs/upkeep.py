@@ -21,18 +21,27 @@ from crawlkit.cli.root import (
     app,
     emit,
 )
-from crawlkit.cli.settings import actor, parse_now, read_config, read_settings
+from crawlkit.cli.settings import actor, parse_now, read_config, read_settings, tell
 from crawlkit.cli.verbs.crawl import open_job
+from crawlkit.config.layers import Settings
 from crawlkit.config.section import ConfigError
 from crawlkit.control.serve import run as serve_api
 from crawlkit.crawl.state import find_crawl
 from crawlkit.exports.source import Source
 from crawlkit.report.audit import audit as audit_requests
 from crawlkit.round.progress import Progress
+from crawlkit.round.start import set_scope
 from crawlkit.rules.frontier.priority import parse_priority
+from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.rules.url.seed_lists import FORMS
 from crawlkit.rules.url.seeds import with_scheme
-from crawlkit.upkeep.imports.import_lists import PARQUET, import_file, import_ranks, import_text
+from crawlkit.upkeep.imports.import_lists import (
+    PARQUET,
+    import_file,
+    import_ranks,
+    import_text,
+    listed_urls,
+)
 from crawlkit.upkeep.imports.import_warc import check_scope, import_warc, import_warc_text
 from crawlkit.upkeep.purge import purge as purge_stored, purge_text
 from crawlkit.upkeep.rebucket import rebucket_command, rebucket_text
@@ -56,7 +65,14 @@ ListFiles = Annotated[
 ]
 ImportScope = Annotated[
     Optional[str],
-    typer.Option("--scope", metavar="any", help="warc: records are taken whatever the scope says."),
+    typer.Option(
+        "--scope",
+        metavar="KIND",
+        help=(
+            "What the URLs of a list put into scope: their domain (where there is no scope yet),"
+            " host, prefix or any. warc: any: records are taken whatever the scope says."
+        ),
+    ),
 ]
 ListName = Annotated[
     Optional[str],
@@ -222,6 +238,8 @@ def import_(
     settings, at = read_settings(data, config, set_), parse_now(now)
     if form == "warc":
         check_scope(settings.config, scope is not None)
+    elif form != "ranks":
+        settings = _scope_of_list(settings, form, files[0], scope)
     with open_job(data, settings, as_json) as job:
         job.crawl.repair()
         if form == "warc":
@@ -233,6 +251,22 @@ def import_(
     emit(done, as_json, import_warc_text if form == "warc" else import_text)
 
 
+def _scope_of_list(settings: Settings, form: str, path: Path, kind: str | None) -> Settings:
+    """The settings with the scope that a list stands for, where there is none yet (or with
+    --scope), which is told. Raises ConfigError.
+    """
+    before = settings.config.scope
+    settings = set_scope(
+        settings, listed_urls(form, path, UrlPolicy.of(settings.config.urls)), kind, tell
+    )
+    after = settings.config.scope
+    if not (before.hosts or before.domains or before.prefixes or before == after):
+        names = [*after.hosts, *after.domains, *after.prefixes] or ["the whole web"]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        tell(f"in scope from now on, by {path}: {', '.join(names[:3])}{more}")
+    return settings
+
+
 def _check_import(form: str, files: list[Path], hint: bool, scope: str | None) -> None:
     """Raises ConfigError."""
     known = (*FORMS, PARQUET, "ranks")
@@ -240,8 +274,8 @@ def _check_import(form: str, files: list[Path], hint: bool, scope: str | None) -
         raise ConfigError(f"import {form!r:.40}: expected {', '.join(known)} or warc")
     if form != "warc" and len(files) > 1:
         raise ConfigError(f"import {form}: one file at a time")
-    if scope is not None and (form != "warc" or scope != "any"):
-        raise ConfigError("--scope: of `import warc`, and only as --scope any")
+    if scope is not None and (form == "ranks" or (form == "warc" and scope != "any")):
+        raise ConfigError(f"--scope {scope:.40}: not of `import {form}` (warc: only any)")
     if hint and form == "warc":
         raise ConfigError("--hint: of lists; a WARC file says when its pages were fetched")
 

@@ -7,6 +7,7 @@ again adds nothing twice. What is refused is stored in `rejects` with file and l
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import itertools
 import zlib
@@ -70,6 +71,19 @@ def import_file(
         at += len(first)
         first = list(itertools.islice(lines, PIECE))
     return {"file": str(path), "form": form, **totals, "examples": examples[:EXAMPLES]}
+
+
+def listed_urls(form: str, path: Path, policy: UrlPolicy) -> list[str]:
+    """The URLs of a list's first PIECE lines, for the scope that they stand for.
+
+    Raises ConfigError.
+    """
+    found = []
+    for line in itertools.islice(read_urls(path) if form == PARQUET else read_lines(path), PIECE):
+        with contextlib.suppress(Refused):
+            if (seed := FORMS["urls" if form == PARQUET else form](line, 2, policy)) is not None:
+                found.append(seed.url)
+    return found
 
 
 def import_ranks(job: Job, path: Path, name: str) -> dict[str, Any]:
