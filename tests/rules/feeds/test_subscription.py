@@ -166,6 +166,7 @@ def test_entries_of_what_was_sent_with_their_dates():
     assert pushed(b"http://site.example/a\n", "text/plain") == {}  # a list of URLs is no feed
 
 
+@pytest.mark.waits
 def test_a_hostile_push_is_read_in_linear_time():
     for piece in (b"<entry>", b"<link rel='hub' ", b"<entry><link href='/%d'/></entry>"):
         body = b"<feed>" + piece * (4_000_000 // len(piece))

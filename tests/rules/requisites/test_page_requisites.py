@@ -111,6 +111,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_size_is_bounded_and_time_linear(piece):
     def seconds(n: int) -> float:

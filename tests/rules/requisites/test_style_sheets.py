@@ -114,6 +114,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("text", HOSTILE)
 def test_time_is_linear(text):
     """800 KB of one text take less than 12 times as long as 100 KB (8 is linear, 64 square)."""
