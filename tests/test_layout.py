@@ -279,8 +279,8 @@ def assigned(target: ast.AST, value: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 # Imports inside functions: for the JVM and boto3, for optional packages, and for packages that load
 # slowly and are needed by one function. Module -> how many.
 INSIDE_FUNCTIONS = {
-    "adapters/lake/table_reader.py": 2,  # pyarrow.dataset loads pandas; boto3
-    "adapters/store/open_store.py": 1,  # boto3
+    "adapters/lake/table_reader.py": 1,  # pyarrow.dataset loads pandas; boto3
+    "adapters/store/open_store.py": 2,  # boto3
     "api.py": 2,  # datasketch loads scipy
     "cli/main.py": 1,  # the URL rules, for an address in another encoding alone
     "cli/verbs/sql.py": 3,  # Spark, for --engine spark alone

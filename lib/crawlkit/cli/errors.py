@@ -48,6 +48,11 @@ JVM_GONE = (
 )
 DISK_FULL = "no space left on the disk: free some and run the same command again"
 ADVICE = "run the same command again to go on"
+# packages of extras -> what needs them, the extra; in a checkout `make setup-` with its name
+EXTRAS = {
+    **dict.fromkeys(("pyspark", "py4j", "delta"), ("the engine spark", "spark")),
+    **dict.fromkeys(("boto3", "botocore"), ("a place in s3://", "s3")),
+}
 # errors of ours that a task raised: class -> exit code, message
 IN_TASKS = {
     "ConfigError": (2, "{message}"),
@@ -87,8 +92,21 @@ def guard(run: Callable[[], T]) -> T:
         if isinstance(code, int):
             text = getattr(e, "strerror", None) or str(e)
             raise fail(text + getattr(e, "advice", ""), code) from None
-        failure = _of_system(e) if isinstance(e, OSError) else _of_engine(e)
+        failure = _of_system(e) if isinstance(e, OSError) else _of_extra(e) or _of_engine(e)
         raise fail(*(failure or (_of_fault(e), 1))) from None
+
+
+def _of_extra(e: Exception) -> tuple[str, int] | None:
+    """Message and exit code where a package of an extra is missing; None: it is not that."""
+    name = (e.name or "").partition(".")[0] if isinstance(e, ModuleNotFoundError) else ""
+    if name not in EXTRAS:
+        return None
+    what, extra = EXTRAS[name]
+    return (
+        f"{what} needs the package {name}, which is not installed: pip install"
+        f" 'crawlkit[{extra}]'; in a checkout `make setup-{extra}`",
+        2,
+    )
 
 
 def _of_fault(e: Exception) -> str:

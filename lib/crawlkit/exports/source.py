@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from crawlkit.adapters.store.s3_client import delta_options
+from crawlkit.adapters.store.open_store import delta_options
 from crawlkit.config import Config, ConfigError
 from crawlkit.crawl.state import Crawl, Place
 
@@ -82,10 +82,7 @@ class Source:
 
     def options(self, place: str) -> dict[str, str] | None:
         """delta-rs' options for a table at a place."""
-        if "://" not in place:
-            return None
-
-        return delta_options(self.cfg.s3)
+        return delta_options(place, self.cfg.s3)
 
 
 def in_round(round_id: str | None) -> ds.Expression | None:

@@ -18,7 +18,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from crawlkit.adapters.lake.parquet import arrow_table
 from crawlkit.adapters.store.objects import StoreUnavailable
-from crawlkit.adapters.store.open_store import open_objects
+from crawlkit.adapters.store.open_store import delta_options, open_objects
 from crawlkit.config.operation_sections import S3
 from crawlkit.engine.frame import to_rows
 from crawlkit.tables import TABLES
@@ -173,11 +173,7 @@ class TableReader:
 
     def _options(self) -> dict[str, str] | None:
         """delta-rs' storage options."""
-        if self._store is None:
-            return None
-        from crawlkit.adapters.store.s3_client import delta_options
-
-        return delta_options(self._s3)
+        return delta_options(self.root, self._s3)
 
     def _files(
         self, log: "DeltaTable", part: Part | None, above: Above | None = None
