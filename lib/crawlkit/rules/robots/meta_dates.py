@@ -30,12 +30,12 @@ _ISO = re.compile(
     r"(?P<y>\d{4})(?:-?W(?P<week>\d{2})-?(?P<wday>\d)|-(?P<doy>\d{3})|-(?P<mon>\d{2})-(?P<d>"
     r"\d{2})|(?P<mon2>\d{2})(?P<d2>\d{2}))(?!\d)(?:[Tt"
     rf" ]{_TIME}{_ZONE})?",
-    re.I,
+    re.I | re.ASCII,
 )
 _RFC = re.compile(
     r"(?:[A-Za-z]{3,9}[, ] ?)?(?P<d>\d{1,2})[ -](?P<name>[A-Za-z]{3})[a-z]{0,6}["
     rf" -](?P<y>\d{{4}}|\d{{2}})(?!\d)(?:,? {_TIME}{_ZONE})?",
-    re.I,
+    re.I | re.ASCII,
 )
 _ASCTIME = re.compile(
     rf"[A-Za-z]{{3}} (?P<name>[A-Za-z]{{3}}) {{1,2}}(?P<d>\d{{1,2}}) {_TIME} (?P<y>\d{{4}})(?!\d)"

@@ -33,8 +33,15 @@ ledna února března dubna května června července srpna září října listo
 января февраля марта апреля мая июня июля августа сентября октября ноября декабря
 ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık
 """
+
+
+def _fold(name: str) -> str:
+    """Letters that IGNORECASE takes for one another as one: i, ı, İ; s, ſ; k, the Kelvin sign."""
+    return name.casefold().replace("\u0307", "").replace("ı", "i")
+
+
 _NUMBER = {
-    name: number
+    _fold(name): number
     for line in _MONTHS.strip().splitlines()
     for number, name in enumerate(line.split(), 1)
 }
@@ -80,7 +87,7 @@ def _day_of(part: dict[str, str | None], language: str) -> str | None:
             month, day = day, month
     else:
         name = part.get("name")
-        month = _NUMBER[name.lower()] if name else int(part["month"] or 0)
+        month = _NUMBER[_fold(name)] if name else int(part["month"] or 0)
         day = int(part["day"] or 0)
     year = int(part["year"] or 0)
     try:
