@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborNode
@@ -12,6 +13,8 @@ from crawlkit.rules.page.markup import Document
 from crawlkit.rules.text.written_dates import read_day
 
 MAX_NODES = 200  # elements that are looked at
+MAX_INSIDE = 100  # nodes inside one of them
+MAX_CHARS = 1 << 20  # of all texts that are read for it
 MAX_CLIMB = 200
 MAX_NAME_CHARS = 80
 NEAR_BLOCKS = 12  # after the first heading, in which a byline stands
@@ -49,6 +52,7 @@ _OTHER_DAY = re.compile(
     r"\b|©",
     re.IGNORECASE,
 )
+_INNER_BREAK = re.compile(r"(?<=\S)[ \t\r]*\n\s*(?=\S)")
 _IN_PATH = re.compile(r"/((?:19|20)\d\d)/(\d\d?)/(\d\d?)(?:/|$)")
 
 
@@ -64,12 +68,30 @@ def visible_author(marked: Iterable[LexborNode]) -> str | None:
     comment, a list of other pages or a footer.
     """
     ranked = [(rank, n) for n in marked if (rank := _rank(n)) is not None]
+    left = MAX_CHARS
     for _, node in sorted(ranked, key=lambda pair: pair[0])[:MAX_NODES]:
         named = node.css_first("[itemprop~=name]") if "itemprop" in node.attributes else None
-        name = read_name((named or node).text(deep=True))
+        texts = _texts(named or node)
+        left -= sum(map(len, texts))
+        name = read_name("".join(texts))
         if name and not _is_beside(node):
             return name
+        if left < 0:
+            break
     return None
+
+
+def _texts(node: LexborNode) -> list[str]:
+    """The first texts in an element. An end of line within one is a blank, between two it stays:
+    there it mostly parts the name from what else is told.
+    """
+    found, chars = [], 0
+    for inner in islice(node.traverse(include_text=True), MAX_INSIDE):
+        if inner.tag == "-text" and chars < 2 * MAX_LINE_CHARS:
+            text = inner.text_content or ""
+            found.append(_INNER_BREAK.sub(" ", text))
+            chars += len(text)
+    return found
 
 
 def _rank(node: LexborNode) -> int | None:
