@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from crawlkit.adapters.store.pending_commands import read_pending
 from crawlkit.control.app import make_app
+from crawlkit.control.commands import run_command
+from crawlkit.control.websub import subscriptions
+from crawlkit.crawl import waiting_pings
+from crawlkit.crawl.json_objects import change_object
 from crawlkit.report.audit import audit
+from crawlkit.rules.feeds.subscription import Subscription
+from crawlkit.upkeep.purge import purge
 from starlette.testclient import TestClient
 
 from tests.engines import run_on
@@ -97,6 +104,11 @@ def test_what_a_ping_may_not_say(web):
     status, body = pings.post("a.example", [f"{A}/1"], keyLocation=f"{A}/dir/key")
     assert status == 422 and "not below" in body["detail"]
     assert pings.post("a.example", [f"{A}/1"], keyLocation=f"{B}/key")[0] == 422
+    status, body = pings.post("a.example", [f"{A}/1"], keyLocation="ftp://a.example/key")
+    assert status == 422 and body["detail"].startswith("keyLocation: url_scheme")
+    assert pings.get(f"http://{'a.' * 500}a.example/1")[0] == 400
+    long = "ü." * 100 + "a.example"  # `xn--tda.` each: 809 characters
+    assert pings.post(long, [f"http://{long}/1"])[0] == 422
     assert pings.get(f"{A}/1", key="short")[0] == 422
     status, body = pings.get("http://c.example/1")
     assert status == 422 and "scope_domain" in body["detail"]
@@ -146,3 +158,47 @@ def test_a_host_whose_pings_prove_wrong_is_believed_no_more(web):
     web.run(EPOCH + 0.5 * DAY_S)
     asked = sorted(web.log[seen:])
     assert asked == [f"{A}/2", f"{B}/0", f"{B}/1", f"{B}/2"]  # new ones are candidates still
+
+
+def test_false_keys_do_not_keep_a_host_out_for_good(web, monkeypatch):
+    web.pages[f"{A}/{KEY}.txt"] = text(KEY)
+    web.run(EPOCH, [f"{A}/0"])
+    pings = Pings(web)
+    assert {pings.get(f"{A}/1", key=f"key-number-{n}")[0] for n in range(10)} == {202}
+    for n in (1, 2):
+        web.run(EPOCH + 60 * n)
+    assert pings.get(f"{A}/1", key="key-number-1")[0] == 403
+    assert pings.get(f"{A}/1")[0] == 429
+    monkeypatch.setattr(waiting_pings, "REFUTED_S", 0.0)  # a day later
+    web.run(EPOCH + 180)
+    assert web.job().crawl.objects.list(waiting_pings.PINGS) == []
+    assert pings.get(f"{A}/1")[0] == 202
+
+
+def test_what_a_purge_forgets_of_those_who_tell(web):
+    """Also of a host that no round has asked yet."""
+    web.run(EPOCH, [f"{A}/0"])
+    pings, objects = Pings(web), web.job().crawl.objects
+    assert pings.post("a.example", [f"{A}/1", f"{A}/2"])[0] == 202
+    assert pings.get(f"{B}/1")[0] == 202
+    for n, site in enumerate((A, B)):
+        s = Subscription(f"{n:032x}", f"{site}/feed", f"{A}/hub", f"{site}/f", "active", None, 0, 1)
+        change_object(objects, f"control/websub/{s.id}.json", lambda _, s=s: asdict(s))
+    counts = {"pings": 1, "subscriptions": 1}
+    for dry_run in (True, False):
+        job = web.job()
+        done = purge(job, "host", "b.example", "asked to", "test", dry_run)
+        assert counts.items() <= done.items() and not done["repeated"]
+    assert waiting_pings.ping_hosts(objects) == {"a.example"}
+    assert [s.topic for s in subscriptions(web.job().crawl)] == [f"{A}/feed"]
+    assert purge(web.job(), "host", "b.example", "asked to", "test")["repeated"]
+    assert pings.get(f"{B}/1") == (
+        403,
+        {"detail": "b.example: stop_list: the key file is not fetched"},
+    )
+    assert purge(web.job(), "url", f"{A}/1", "asked to", "test")["pings"] == 1
+    (place,) = objects.list(waiting_pings.PINGS)
+    assert waiting_pings.read_object(objects, place)["urls"] == [f"{A}/2"]
+    run_command(web.job().crawl, "unblock", {"host": "b.example"}, actor="test")
+    assert pings.get(f"{B}/1")[0] == 202
+    assert purge(web.job(), "domain", "b.example", "asked to", "test")["pings"] == 1

@@ -105,7 +105,7 @@ class PublishedPolicyBody(Body):
 class PingBody(Body):
     """The form of IndexNow (indexnow.org/documentation)."""
 
-    host: str = Field(max_length=300)
+    host: str = Field(max_length=65_536)
     key: str = Field(max_length=65_536, description="8 to 128 letters, digits and hyphens")
     keyLocation: str | None = Field(None, max_length=65_536)
     urlList: Annotated[

@@ -6,17 +6,20 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.control.backend import Backend, Sender
 from crawlkit.control.forms import PingBody
 from crawlkit.crawl.waiting_pings import TooMany, take_ping
-from crawlkit.outcomes import Refused
+from crawlkit.outcomes import Reason, Refused
 from crawlkit.rules.feeds.ping_keys import KEY, is_governed, key_location
 from crawlkit.rules.frontier.command_rules import BadCommand, Order, check, host_name
 from crawlkit.rules.url.canonical import canonicalize, host_of
+from crawlkit.rules.url.domains import registered_domain
 from crawlkit.rules.url.policy import UrlPolicy
 from crawlkit.rules.url.scope import Scope, check_seed
 
 RETRY_AFTER_S = 3600
+MAX_HOST_CHARS = 253  # of a name in DNS (RFC 1035 2.3.4, without the root)
 
 
 class Reply(NamedTuple):
@@ -35,11 +38,15 @@ def take(app: Backend, sender: Sender, ping: PingBody, is_trusted: bool) -> Repl
     if not KEY.fullmatch(ping.key):
         return Reply(422, {"detail": "key: expected 8 to 128 letters, digits and hyphens"})
     host, policy = host_name(ping.host), UrlPolicy.of(app.cfg.urls)
+    if len(host) > MAX_HOST_CHARS:
+        return Reply(422, {"detail": f"host: over {MAX_HOST_CHARS} characters"})
+    where = "urlList"
     try:
         urls = [canonicalize(u.strip(), policy=policy) for u in ping.urlList]
+        where = "keyLocation"
         location = key_location(host, ping.key, ping.keyLocation, urls[0])
     except Refused as e:
-        return Reply(422, {"detail": f"urlList: {e.reason} {e.detail:.300}".rstrip()})
+        return Reply(422, {"detail": f"{where}: {e.reason} {e.detail:.300}".rstrip()})
     except ValueError as e:
         return Reply(422, {"detail": str(e)})
     if stray := [u for u in urls if host_of(u) != host]:
@@ -65,9 +72,12 @@ def _wait(app: Backend, key: str, location: str, order: Order, is_trial: bool) -
         check_seed(location, 0, Scope.of(app.cfg.scope, UrlPolicy.of(app.cfg.urls)))
     except Refused as e:
         return Reply(403, {"detail": f"{location}: {e.reason}: the key file is not fetched"})
+    objects, host = app.crawl().objects, host_of(location)
+    if read_orders(objects).stopped(host, registered_domain(host)) is not None:
+        return Reply(403, {"detail": f"{host}: {Reason.STOP_LIST}: the key file is not fetched"})
     urls: Sequence[str] = order.arguments["urls"]
     try:
-        ping = take_ping(app.crawl().objects, key, location, urls, time.time())
+        ping = take_ping(objects, key, location, urls, time.time())
     except TooMany as e:
         return Reply(429, {"detail": str(e)})
     if ping["state"] == "refuted":

@@ -12,7 +12,7 @@ import re
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -80,6 +80,17 @@ def subscriptions(crawl: Crawl) -> list[Subscription]:
     """All of them, by topic."""
     rows = (read_object(crawl.objects, key) for key in crawl.objects.list(FOLDER))
     return sorted((Subscription(**r) for r in rows if r), key=lambda s: (s.topic, s.id))
+
+
+def drop_subscriptions(crawl: Crawl, is_of: Callable[[str], bool], dry_run: bool = False) -> int:
+    """Delete those whose feed or topic a predicate takes; how many. dry_run: they stay.
+
+    The hub is not asked: what it sends is answered 404, until its lease ends.
+    """
+    found = [s for s in subscriptions(crawl) if is_of(s.feed) or is_of(s.topic)]
+    for s in [] if dry_run else found:
+        crawl.objects.delete(f"{FOLDER}{s.id}.json")
+    return len(found)
 
 
 def _change(crawl: Crawl, subscription_id: str, **fields: Any) -> Subscription:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from crawlkit.adapters.lake.delta import Tables
@@ -81,14 +81,37 @@ def _is_old(ping: Ping, now: float) -> bool:
     return lasts_s is not None and now - ping["at"] > lasts_s
 
 
+def drop_pings(objects: Objects, is_of: Callable[[str], bool], dry_run: bool = False) -> int:
+    """Delete pings whose key file a predicate takes, and the URLs that it takes out of others; how
+    many pings. dry_run: they stay.
+    """
+    n = 0
+    for place in objects.list(PINGS):
+        ping = read_object(objects, place) or {"location": "", "urls": []}
+        taken = {u for u in ping["urls"] if is_of(u)}
+        is_whole = is_of(ping["location"])
+        n += is_whole or bool(taken)
+        if is_whole and not dry_run:
+            objects.delete(place)
+        elif taken and not dry_run:
+            _change(objects, place, {}, taken)
+    return n
+
+
+def ping_hosts(objects: Objects) -> set[str]:
+    """Hosts of which pings are kept."""
+    return {key.removeprefix(PINGS).partition("/")[0] for key in objects.list(PINGS)}
+
+
 def settle_pings(
     objects: Objects, tables: Tables, round_: Round, buckets: int, clock_now: float
 ) -> list[dict[str, Any]]:
     """Make commands of what waits: key files that are to be read, and URLs whose key is proven.
 
     Returns rows of `rejects` (without round) of the URLs whose key the round before has refuted.
-    Repeating it in a round changes nothing: a command's name tells what is in it. clock_now: Unix
-    s, as in `take_ping`. The caller holds the commit lock.
+    Repeating it in a round changes nothing: a command's name tells what is in it. Verdicts that
+    hold no more are deleted: they make room for other keys. clock_now: Unix s, as in `take_ping`.
+    The caller holds the commit lock.
     """
     refused: list[dict[str, Any]] = []
     pings = {k: p for k in objects.list(PINGS) if (p := read_object(objects, k)) is not None}
@@ -108,6 +131,8 @@ def settle_pings(
         if ping["state"] == "proven" and ping["urls"]:
             _order(objects, round_, "hint", ping["urls"])
             _change(objects, place, {}, {*ping["urls"]})
+        elif _is_old(ping, clock_now):
+            objects.delete(place)
     return refused
 
 

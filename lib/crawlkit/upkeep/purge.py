@@ -1,9 +1,9 @@
 """`crawlkit purge`: removes what is stored of a host, a domain or a URL.
 
-Tables, WARC files and the rounds' part manifests are cleaned. What remains: the addresses (state
-refused, reason purged, so that they are not fetched again), the times of the requests (the pace can
-be audited), and a row in `commands` that records who had what removed. A host or domain is blocked
-first.
+Tables, WARC files, the rounds' part manifests, pings and subscriptions are cleaned. What remains:
+the addresses (state refused, reason purged, so that they are not fetched again), the times of the
+requests (the pace can be audited), and a row in `commands` that records who had what removed. A
+host or domain is blocked first.
 
 Every step can be repeated. A plan is written before the first and deleted after the last: killed,
 the same command goes on with it, and the WARC files that it replaces are deleted although no
@@ -20,7 +20,9 @@ from typing import Any
 from crawlkit.adapters.store.stop_list import read_orders
 from crawlkit.adapters.warc.kept_scripts import forget_scripts
 from crawlkit.control.commands import run_command
+from crawlkit.control.websub import drop_subscriptions
 from crawlkit.crawl.state import Crawl, CrawlError
+from crawlkit.crawl.waiting_pings import drop_pings
 from crawlkit.engine.frame import Frame
 from crawlkit.outcomes import Reason
 from crawlkit.round.job import Job
@@ -54,12 +56,13 @@ def purge(
     job.report_step(f"looking for what is stored of {target.name}")
     captures = target.of(job.read("captures"))
     stored = _count_stored(captures)
+    told = _forget_told(crawl, target, dry_run=True)
     plan_key = f"{PLANS}{hashlib.sha256(str(target).encode()).hexdigest()[:32]}.json"
     has_plan = bool(crawl.objects.list(plan_key))
     if dry_run:
-        return result | stored
+        return result | stored | told
     _block(crawl, target, reason, actor)
-    if not has_plan and not stored["captures"]:
+    if not has_plan and not stored["captures"] and not any(told.values()):
         return result | stored | {"repeated": True}
     plan = _write_plan(job, plan_key, captures, stored)
     done = _carry_out(job, target, plan)
@@ -129,9 +132,19 @@ def _carry_out(job: Job, target: Target, plan: dict[str, Any]) -> dict[str, Any]
         _check_no_round_open(crawl)
         counts = remove_contents(job, target, plan["files"])
         forget_scripts(crawl.objects, target.hosts)
+        counts |= _forget_told(crawl, target)
         for name in set(plan["files"]) & set(counts.pop("replaced")):
             crawl.warc.delete(name)
     return {"captures": plan["captures"], "records": plan["records"], **counts}
+
+
+def _forget_told(crawl: Crawl, target: Target, dry_run: bool = False) -> dict[str, int]:
+    """Drop what webmasters and hubs are to tell, or have told, of the target; counts."""
+    is_target = target.matches_uri()
+    return {
+        "pings": drop_pings(crawl.objects, is_target, dry_run),
+        "subscriptions": drop_subscriptions(crawl, is_target, dry_run),
+    }
 
 
 def _record(
@@ -159,7 +172,8 @@ def purge_text(t: dict[str, Any]) -> str:
         return f"{t['kind']} {t['target']}: nothing is stored of it"
     head = (
         f"{t['kind']} {t['target']}: {'would remove ' if t['dry_run'] else ''}{t['captures']}"
-        f" captures with {t['records']} WARC records"
+        f" captures with {t['records']} WARC records, {t['pings']} pings, {t['subscriptions']}"
+        " subscriptions"
     )
     if t["dry_run"]:
         return head

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from crawlkit.crawl.state import Crawl
+from crawlkit.crawl.waiting_pings import ping_hosts
 from crawlkit.engine.frame import Engine, Frame
 from crawlkit.rules.frontier.command_rules import host_name
 from crawlkit.rules.url.canonical import canonicalize, host_of, url_key
@@ -78,4 +79,5 @@ def target_of(crawl: Crawl, kind: str, name: str) -> Target:
 def _hosts_of_domain(crawl: Crawl, domain: str) -> set[str]:
     bucket = [host_bucket(domain, crawl.cfg.frontier.buckets)]
     rows = crawl.plain_tables().rows("crawldb", ["host", "domain"], {"host_bucket": bucket})
-    return {r["host"] for r in rows if r["domain"] == domain}
+    pinged = {h for h in ping_hosts(crawl.objects) if registered_domain(h) == domain}
+    return pinged | {r["host"] for r in rows if r["domain"] == domain}
