@@ -14,6 +14,7 @@ from crawlkit.rules.robots.meta import RobotsDirectives
 from crawlkit.rules.robots.parser import parse
 
 MAX_LINES = 64
+MAX_RESERVES_CHARS = 16_384  # of all their paths
 _LINE = re.compile(rb"[ \t]*(content-(?:signal|usage))[ \t]*:[ \t]*([^\r\n#]{1,2000})", re.I)
 _NO_TEXT = frozenset({"noai", "noml", "notrain"})  # `noimageai` speaks of images alone
 # what a field says of training or of use by AI systems: aipref's `train-ai=n`, also its older
@@ -54,13 +55,21 @@ def robots_reserves(body: bytes, agent: str) -> str | None:
     """What a robots.txt says of AI use to `agent`: JSON of [key, path, reserves], where a path
     stands for all that begins so; None: it reserves nothing.
 
-    The lines of the group in force and those outside any group count, as for other fields.
+    The lines of the group in force and those outside any group count, as for other fields;
+    parameters of a value do not. Of more than MAX_LINES or MAX_RESERVES_CHARS each key that is
+    reserved for some path is reserved for all.
     """
-    said = [
-        [s.key, s.path or "/", s.value in ("n", "no")]
+    values = [
+        (s.key, s.path or "/", s.value.partition(";")[0].strip())
         for s in parse(body).signals(agent)
-        if s.key in _KEYS and s.value in ("n", "no", "y", "yes")
-    ][:MAX_LINES]
+    ]
+    said = [
+        (key, path, value in ("n", "no"))
+        for key, path, value in dict.fromkeys(values)
+        if key in _KEYS and value in ("n", "no", "y", "yes")
+    ]
+    if len(said) > MAX_LINES or sum(len(path) for _, path, _ in said) > MAX_RESERVES_CHARS:
+        said = [(key, "/", True) for key in dict.fromkeys(key for key, _, no in said if no)]
     return json.dumps(said) if any(reserves for _, _, reserves in said) else None
 
 
