@@ -14,6 +14,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
+from starlette.requests import ClientDisconnect
 
 from crawlkit.adapters.lake.table_reader import TableError
 from crawlkit.adapters.store.flock import LockHeld
@@ -158,6 +159,7 @@ def _add_open_routes(app: FastAPI) -> None:
 _STATUS_OF: tuple[tuple[type[Exception], int], ...] = (
     (BadCommand, 400),
     (Refused, 400),
+    (ClientDisconnect, 400),  # nobody is there to read it; without it there is a trace in the log
     (CrawlError, 409),
     (LockHeld, 503),
     (TableError, 503),
