@@ -15,6 +15,7 @@ LINES = [
     ("von Änne Autor", "Änne Autor"),
     ("Ann Author, Ben Writer", "Ann Author, Ben Writer"),
     ("Bybee Author", "Bybee Author"),
+    ("Ann Author is a writer who lives in Rome and has a boat.", "Ann Author"),
     ("https://social.example/ann", None),
     ("Share this", None),
     ("x" * 200, None),
@@ -46,6 +47,7 @@ PAGES = [
         "ann",
     ),
     (f"{H}<a rel=author>\n  By Ann\n  Author\n</a> May 3, 2025", "Ann Author"),
+    (f"{H}<p class=author><i>By</i> <b>Ann Author</b><i>Staff</i><p>May 3, 2025", "Ann Author"),
     (f"{H}<p class=author>Ann Author<br>\nSails</p>May 3, 2025", "Ann Author"),
     (
         "<meta name=author content='https://social.example/site'>"
@@ -84,6 +86,9 @@ def test_all_authors_of_the_entity():
 NO_DAY = [
     f"{H}<p>{'A long paragraph that mentions May 3, 2025. ' * 9}</p>",
     f"{H}<p>Joined: May 3, 2025</p>",
+    f"{H}<p>Ann Author (3 May 1995 – 5 June 2020) was a sailor.</p>",
+    f"{H}<p>May 3, 2025 to May 5, 2025</p>",
+    f"{H}<p>Delivery by 3 May 2025</p>",
     f"{H}<p>© May 3, 2025 The Firm</p>",
     f"{H}{'<p>x</p>' * 40}<p>May 3, 2025</p>",
 ]
@@ -93,6 +98,23 @@ NO_DAY = [
 def test_days_of_something_else(markup):
     meta = read_metadata(read_html(markup), (), None, (URL,))
     assert (meta.published, meta.published_on) == (None, None)
+
+
+def test_a_day_before_a_dash():
+    for line in (
+        "May 3, 2025 – 5 min read",
+        "May 3, 2025 - 10:30",
+        "3 May 2025 — Updated May 9, 2025",
+    ):
+        assert read_metadata(read_html(f"{H}<p>{line}"), (), None, (URL,)).published_on == (
+            "2025-05-03"
+        )
+
+
+def test_who_comments_is_not_the_author():
+    comments = "<ol class=commentlist><li><cite class=author>Con</cite></ol>"
+    for markup in (comments, "<div><cite class=comment-author>Con</cite></div>"):
+        assert read_metadata(read_html(H + markup), (), None, (URL,)).author is None
 
 
 def test_the_day_of_an_address():

@@ -28,7 +28,7 @@ _OF_ARTICLE = re.compile(
 )
 _OF_FORUM = re.compile(r"(?:big)?username")
 _BESIDE = re.compile(
-    r"(?:^|[\s_-])(?:comments?|related|sidebar|footer|widget|reviews?)(?:$|[\s_-])"
+    r"(?:^|[\s_-])(?:comments?|commentlist|related|sidebar|footer|widget|reviews?)(?:$|[\s_-])"
 )
 _ASIDE = frozenset("nav aside footer".split())
 _BEFORE_NAME = re.compile(
@@ -37,7 +37,7 @@ _BEFORE_NAME = re.compile(
     re.IGNORECASE,
 )
 _AFTER_NAME = re.compile(
-    r"\s*(?:[|•·—–\n\t(]|\s-\s|\bon\s|\bupdated\b|\bpublished\b|\bposted\b|(?<!\w)\d{1,2}[\s./-]|"
+    r"\s*(?:[|•·—–\n\t(]|\s-\s|\bon\s|\bupdated\b|\bpublished\b|\bposted\b|\b(?:is|was)\s(?:an?|the)\b|(?<!\w)\d{1,2}[\s./-]|"
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s\d).*$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -48,10 +48,11 @@ _NO_NAME = re.compile(
 )
 # of a member, an event or an edit
 _OTHER_DAY = re.compile(
-    r"\b(?:joined|registered|founded|member|since|edited|expires?|starts?|ends?|until|born|copyright)"
-    r"\b|©",
+    r"\b(?:joined|registered|founded|member|since|edited|expires?|starts?|ends?|until|born|copyright"
+    r"|doors|delivery|ships|deadline|valid)\b|©",
     re.IGNORECASE,
 )
+_RANGE = re.compile(r"(?:19|20)\d\d\)?\s*(?:[–—]|\s-|\bto)\s+(\w*\.?\s?\d.{1,20})")
 _INNER_BREAK = re.compile(r"(?<=\S)[ \t\r]*\n\s*(?=\S)")
 _IN_PATH = re.compile(r"/((?:19|20)\d\d)/(\d\d?)/(\d\d?)(?:/|$)")
 
@@ -83,13 +84,15 @@ def visible_author(marked: Iterable[LexborNode]) -> str | None:
 
 def _texts(node: LexborNode) -> list[str]:
     """The first texts in an element. An end of line within one is a blank, between two it stays:
-    there it mostly parts the name from what else is told.
+    there it mostly parts the name from what else is told, as do two words with nothing between.
     """
-    found, chars = [], 0
+    found: list[str] = []
+    chars = 0
     for inner in islice(node.traverse(include_text=True), MAX_INSIDE):
         if inner.tag == "-text" and chars < 2 * MAX_LINE_CHARS:
-            text = inner.text_content or ""
-            found.append(_INNER_BREAK.sub(" ", text))
+            text = _INNER_BREAK.sub(" ", inner.text_content or "")
+            is_glued = found and found[-1][-1:].isalnum() and text[:1].isalnum()
+            found.append(f"\n{text}" if is_glued else text)
             chars += len(text)
     return found
 
@@ -106,7 +109,8 @@ def _rank(node: LexborNode) -> int | None:
 
 
 def _is_beside(node: LexborNode) -> bool:
-    parent, left = node.parent, MAX_CLIMB
+    parent: LexborNode | None = node
+    left = MAX_CLIMB
     while parent is not None and left:
         names = f"{parent.attributes.get('class') or ''} {parent.attributes.get('id') or ''}"
         if parent.tag in _ASIDE or _BESIDE.search(names[:1000].lower()):
@@ -129,9 +133,15 @@ def visible_day(doc: Document, url: str) -> tuple[str, str] | None:
     for block in near:
         text = block.text
         day = read_day(text, doc.lang) if len(text) <= MAX_LINE_CHARS else None
-        if day is not None and not _OTHER_DAY.search(text):
+        if day is not None and not _OTHER_DAY.search(text) and not _is_range(text):
             return text, day
     if match := _IN_PATH.search(urlsplit(url).path):
         text = "-".join(part.zfill(2) for part in match.groups())
         return (text, day) if (day := read_day(text)) else None
     return None
+
+
+def _is_range(text: str) -> bool:
+    """Whether a text names two days from one to the other: of an event, of a life."""
+    match = _RANGE.search(text)
+    return match is not None and read_day(match[1]) is not None
