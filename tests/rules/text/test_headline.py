@@ -14,6 +14,8 @@ HEADLINES = [
     ("<title>Boat News: A boat sinks</title>", "Boat News: A boat sinks"),
     ("<title>Boat News » A boat sinks</title>", "A boat sinks"),
     ("<title>Well-known boats</title>", "Well-known boats"),
+    ("<title>A boat sinks | The Site</title><h1>The Site</h1><h2>x</h2>", "A boat sinks"),
+    ("<title>The Site | A boat sinks</title><h1>A boat sinks</h1>", "A boat sinks"),
     # the heading that says what the title says, wherever it stands
     ("<title>A boat sinks</title><h1>Our news</h1><h1>A <b>boat</b><div>sinks</div></h1>", None),
     ("<title>A boat sinks</title><h1 style='display:none'>Cookies</h1>", "A boat sinks"),

@@ -25,7 +25,11 @@ def headline(doc: Document, url: str, og_title: str | None, site_name: str | Non
     """
     host = urlsplit(url).hostname or ""
     titles = [t[:MAX_CHARS] for t in (og_title, doc.title) if t]
-    headings = [h for h in _headings(doc) if not _names_site(h, host, site_name)]
+    headings = [
+        h
+        for h in _headings(doc)
+        if not (_names_site(h, host, site_name) or any(_ends_title(h, t) for t in titles))
+    ]
     said = {w for t in titles for w in _words(t)}
     alike = [h for h in headings if _share(h, said) > _MOSTLY]
     if alike:
@@ -60,6 +64,15 @@ def _share(text: str, words: Iterable[str]) -> float:
     """Share of a text's words that are among `words`."""
     own = _words(text)
     return sum(w in words for w in own) / len(own) if own else 0.0
+
+
+def _ends_title(heading: str, title: str) -> bool:
+    """Whether a heading is the shorter, last part of a title: the site's name ("A boat | Site")."""
+    cuts = list(_BETWEEN.finditer(title))
+    if not cuts:
+        return False
+    first, last = _words(title[: cuts[-1].start()]), _words(title[cuts[-1].end() :])
+    return _words(heading) == last and len(last) < len(first)
 
 
 def _names_site(text: str, host: str, site_name: str | None) -> bool:
