@@ -37,7 +37,8 @@ _BEFORE_NAME = re.compile(
     re.IGNORECASE,
 )
 _AFTER_NAME = re.compile(
-    r"\s*(?:[|•·—–\n\t(]|\s-\s|\bon\s|\bupdated\b|\bpublished\b|\bposted\b|\b(?:is|was)\s(?:an?|the)\b|(?<!\w)\d{1,2}[\s./-]|"
+    r"\s*(?:[|•·—–\n\t(]|\s-\s|\bon\s|\bupdated\b|\bpublished\b|\bposted\b"
+    r"|\b(?:is|was)\s(?:an?|the)\b|(?<!\w)\d{1,2}[\s./-]|"
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s\d).*$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -48,8 +49,8 @@ _NO_NAME = re.compile(
 )
 # of a member, an event or an edit
 _OTHER_DAY = re.compile(
-    r"\b(?:joined|registered|founded|member|since|edited|expires?|starts?|ends?|until|born|copyright"
-    r"|doors|delivery|ships|deadline|valid)\b|©",
+    r"\b(?:joined|registered|founded|member|since|edited|expires?|starts?|ends?|until|born"
+    r"|copyright|doors|delivery|ships|deadline|valid)\b|©",
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"(?:19|20)\d\d\)?\s*(?:[–—]|\s-|\bto)\s+(\w*\.?\s?\d.{1,20})")

@@ -57,8 +57,8 @@ _FORMS = tuple(
         rf"(?<![\w.]){_DAY}(?:st|nd|rd|th|er|º)?\.?(?:\s|-)(?:de\s|of\s)?(?P<name>{_NAME})"
         rf"\.?,?(?:\s|-)(?:de\s)?{_YEAR}(?!\d)",
         rf"(?<!\w)(?P<name>{_NAME})\.?\s{_DAY}(?:st|nd|rd|th)?,?\s{_YEAR}(?!\d)",
-        rf"(?<![\d.,/-])(?P<first>\d{{1,2}})(?P<sep>[-/.])\s?(?P<second>\d{{1,2}})(?P=sep)\s?{_YEAR}"
-        r"(?!\.?\d)",
+        rf"(?<![\d.,/-])(?P<first>\d{{1,2}})(?P<sep>[-/.])\s?(?P<second>\d{{1,2}})"
+        rf"(?P=sep)\s?{_YEAR}(?!\.?\d)",
     )
 )
 _MONTH_FIRST = frozenset(("", "us", "ph"))  # regions that write 12/31/2025
