@@ -118,7 +118,7 @@ def _round_text(r: dict[str, Any]) -> str:
         lines.append(f"    interrupted{at}; nobody drives it: run the same command again to go on")
         return "\n".join(lines)
     if (s := r["stage"]) is not None:
-        text = f"{STAGE_TEXT[s['stage']]}, for {duration_text(s['for_s'])}"
+        text = f"{STAGE_TEXT.get(s['stage'], s['stage'])}, for {duration_text(s['for_s'])}"
         lines.append(f"    stage {s['number']} of {s['of']}, {s['stage']}: {text}")
     lines += [f"    {line}" for line in (progress_lines(f) if f is not None else ())]
     lines += [f"    {alert_text(a)}" for a in r["alerts"]]

@@ -104,7 +104,8 @@ def _plain(event: dict[str, Any]) -> str:
     if kind == "fetch_progress":
         return "\n".join(f"    {line}" for line in progress_lines(event, hosts=3))
     if kind == "stage":
-        return f"  {event['stage']}: {STAGE_TEXT.get(event['stage'], '')} ..."
+        told = STAGE_TEXT.get(event["stage"], "")
+        return f"  {event['stage']}{told and ': '}{told} ..."
     if kind == "begin":
         text: str = event["text"]
         return text
