@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -195,9 +196,11 @@ def test_the_log_has_the_servers_requests_while_it_runs(watched):
         sent = sum(line[1].isdigit() for line in answer["log"])
         before, after = answer["server"]
         assert before - UNDER_WAY <= sent <= after + 3  # the server notes it once it has answered
-    sent = sorted(line[3] for line in watched.end["log"] if line[1].isdigit())
-    served = sorted(f"http://{x.request.host}{x.request.target}" for x in watched.web.asked())
-    assert sent == served
+    logged = Counter(line[3] for line in watched.end["log"] if line[1].isdigit())
+    served = Counter(f"http://{x.request.host}{x.request.target}" for x in watched.web.asked())
+    assert logged - served == Counter()
+    cut_off = served - logged  # what was under way at the interrupt, and was asked again
+    assert cut_off.total() <= UNDER_WAY // 2 and cut_off.keys() <= logged.keys()
 
 
 def test_the_stage_that_runs_and_what_is_new_is_told(watched):
