@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
@@ -39,7 +39,8 @@ def export_cc_index(source: Source, out: str) -> dict[str, Any]:
                 writer.write_batch(batch)
         staged.flush()
         rows = pq.read_metadata(staged.name).num_rows
-        reader = ds.dataset(staged.name, SCHEMA).scanner(batch_size=BATCH_ROWS).to_reader()
+        batches = pq.ParquetFile(staged.name).iter_batches(BATCH_ROWS)
+        reader = pa.RecordBatchReader.from_batches(SCHEMA, batches)
         write_deltalake(
             out,
             reader,
@@ -59,13 +60,13 @@ def cc_table(source: Source) -> pa.Table:
 def cc_batches(source: Source) -> Iterator[pa.RecordBatch]:
     """All rows of the crawl, round by round."""
     for round_id in source.rounds():
-        here = ds.field("round_id") == round_id
+        here = pc.field("round_id") == round_id
         pages = {r["capture_id"]: r for r in source.rows("pages", PAGE, here)}
         rows: list[dict[str, Any]] = []
         for capture in source.rows(
             "captures",
             CAPTURE,
-            here & ds.field("warc_filename").is_valid() & ds.field("status").is_valid(),
+            here & pc.field("warc_filename").is_valid() & pc.field("status").is_valid(),
         ):
             rows.append(cc_row(capture, pages.get(capture["capture_id"]), source.cfg.crawl.id))
             if len(rows) == BATCH_ROWS:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from crawlkit.adapters.store.open_store import delta_options
@@ -43,14 +43,14 @@ class Source:
             raise self._tables.unreachable(place, e) from None
 
     def rows(
-        self, table: str, columns: Sequence[str], where: ds.Expression | None = None
+        self, table: str, columns: Sequence[str], where: pc.Expression | None = None
     ) -> Iterator[dict[str, Any]]:
         """Rows of a table (none if it was never written). Raises TableError, StoreUnavailable."""
         for batch in self.batches(table, columns, where):
             yield from batch.to_pylist()
 
     def batches(
-        self, table: str, columns: Sequence[str], where: ds.Expression | None = None
+        self, table: str, columns: Sequence[str], where: pc.Expression | None = None
     ) -> Iterator[Any]:
         """The same as Arrow record batches; memory is bounded by a few of them."""
         if not self.has(table):
@@ -85,6 +85,6 @@ class Source:
         return delta_options(place, self.cfg.s3)
 
 
-def in_round(round_id: str | None) -> ds.Expression | None:
+def in_round(round_id: str | None) -> pc.Expression | None:
     """The filter for one round's rows."""
-    return None if round_id is None else ds.field("round_id") == round_id
+    return None if round_id is None else pc.field("round_id") == round_id
