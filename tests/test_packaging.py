@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import configparser
-import re
 import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
+
+from tests.without_extras import asked_for, canonical
 
 ROOT = Path(__file__).resolve().parents[1]
 # Asked for though nothing imports them, each with its reason.
@@ -16,11 +16,6 @@ NOT_IMPORTED = {
     "pandas": "pyspark's Arrow functions ask for it; reading/rows.py loads it by its name",
     "polars": "reading/rows.py loads it by its name",
 }
-
-
-def canonical(name: str) -> str:
-    """A distribution's name as pip compares it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def imported() -> dict[str, str]:
@@ -43,26 +38,11 @@ def imported() -> dict[str, str]:
     return found
 
 
-def required() -> set[str]:
-    """Names in install_requires and in all extras."""
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    lines = [setup["options"]["install_requires"]]
-    if setup.has_section("options.extras_require"):
-        lines += list(setup["options.extras_require"].values())
-    return {
-        canonical(re.split(r"[\s=<>!~;\[]", line.strip())[0])
-        for text in lines
-        for line in text.splitlines()
-        if line.strip() and not line.strip().startswith("#")
-    }
-
-
 def test_what_is_imported_is_what_is_asked_for():
     found = imported()
-    missing = {name: file for name, file in found.items() if name not in required()}
+    missing = {name: file for name, file in found.items() if name not in asked_for()}
     assert not missing, "imported, but not in setup.cfg"
-    assert required() - set(found) == set(NOT_IMPORTED), "in setup.cfg, but not imported"
+    assert asked_for() - set(found) == set(NOT_IMPORTED), "in setup.cfg, but not imported"
 
 
 def test_the_locks_have_every_package_that_is_asked_for():
@@ -77,4 +57,4 @@ def test_the_locks_have_every_package_that_is_asked_for():
         for line in lock.read_text().splitlines()
         if "==" in line
     }
-    assert required() <= locked
+    assert asked_for() <= locked

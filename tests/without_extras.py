@@ -23,16 +23,24 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def of_extras() -> set[str]:
-    """Top-level modules of the packages in setup.cfg's extras."""
+def asked_for(extras_only: bool = False) -> set[str]:
+    """Canonical names in setup.cfg's extras, and in install_requires."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    lines = "\n".join(setup["options.extras_require"].values()).splitlines()
-    names = {
+    texts = [*setup["options.extras_require"].values()]
+    if not extras_only:
+        texts.append(setup["options"]["install_requires"])
+    return {
         canonical(re.split(r"[\s=<>!~;\[]", line.strip())[0])
-        for line in lines
+        for text in texts
+        for line in text.splitlines()
         if line.strip() and not line.strip().startswith("#")
     }
+
+
+def of_extras() -> set[str]:
+    """Top-level modules of the packages in setup.cfg's extras."""
+    names = asked_for(extras_only=True)
     return {
         module
         for module, owners in packages_distributions().items()

@@ -196,9 +196,10 @@ def is_expecting(crawl: Crawl, subscription_id: str) -> bool | None:
     """Whether a callback takes what its hub sends; None: it took it once, and is over."""
     is_id = _ID.fullmatch(subscription_id)
     row = read_object(crawl.objects, f"{FOLDER}{subscription_id}.json") if is_id else None
-    if row is not None and row["state"] in ("ended", "denied"):
-        return None
-    return row is not None and row["state"] == "active"
+    if row is None:
+        return False
+    s = Subscription(**row)
+    return None if s.is_over else s.state == "active"
 
 
 def take_push(

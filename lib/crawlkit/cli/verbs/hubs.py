@@ -138,10 +138,7 @@ def renew(
     To be run daily. --all: every one, as after a change of the API's token or public address.
     """
     crawl = _open(data, config, set_)
-    over = ("ended", "denied")
-    due = [
-        s for s in subscriptions(crawl) if s.is_due(time.time()) or (every and s.state not in over)
-    ]
+    due = [s for s in subscriptions(crawl) if s.is_due(time.time()) or (every and not s.is_over)]
     _ask(crawl, lambda hubs: (hubs.ask(s, "subscribe") for s in due), as_json)
 
 
@@ -157,7 +154,7 @@ def unsubscribe(
 ) -> None:
     """Ask hubs to tell no more; over once the hub has asked back."""
     crawl = _open(data, config, set_)
-    now = [s for s in subscriptions(crawl) if s.state not in ("ended", "denied")]
+    now = [s for s in subscriptions(crawl) if not s.is_over]
     known = {name: s for s in now for name in (s.feed, s.topic)}
     if missing := [t for t in topics or () if t not in known]:
         raise ConfigError(f"{missing[0]:.200}: not subscribed to (`crawlkit websub list`)")

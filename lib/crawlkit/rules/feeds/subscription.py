@@ -47,6 +47,11 @@ class Subscription:
     ignored: int = 0
     taken_at: float | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing to renew or to end: it has ended, or the hub has denied it."""
+        return self.state in ("ended", "denied")
+
     def is_due(self, now: float) -> bool:
         """Whether it is time to renew it, or to ask again what the hub has not verified."""
         if self.state == "active":
